@@ -1,0 +1,118 @@
+"""What every backend offers a session. A backend knows devices and memory, not windows or verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from gputop.results import Ceilings, DeviceFacts, Health
+    from gputop.spec import LaunchFacts, Plan, Step, View, Workload
+
+    Floats = NDArray[np.float32]
+    Tokens = NDArray[np.int32]
+
+Say = Callable[[str], None]
+"""Tells the user what a long step is doing; also extends the request's deadline."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassTimes:
+    """Per-pass seconds of one sample (three or more passes, the first dropped)."""
+
+    wall_s: float
+    """As used: tokens in, logits out, host included."""
+    device_s: float
+    """The pass alone, nothing late."""
+    submit_s: float | None = None
+    """Host time to enqueue one pass; None where the host is the device."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseTimes:
+    """One pass's split by step site (`w1`, `w1@1`, `ln2+w1`), all instances added."""
+
+    time_s: Mapping[str, float]
+    gap_s: Mapping[str, float]
+    overlap_s: Mapping[str, float]
+    timer: str
+    """`perf_counter`, `event`, `cupti`, `repeat`, `stamp`."""
+
+
+class Trace(Protocol):
+    """A pass that kept every layer's buffers."""
+
+    logits: Floats
+
+    def read(self, view: View) -> Floats:
+        """The view as [rows, columns] on the host."""
+
+
+class Prepared(Protocol):
+    """A plan with its weights, buffers and code in place on the device."""
+
+    plan: Plan
+    steps: tuple[Step, ...]
+
+    def run(self, tokens: Tokens, poison: float) -> Floats:
+        """The timed pass on `tokens` [batch, seq], buffers filled with `poison` first; logits [batch, vocab]."""
+
+    def trace(self, tokens: Tokens, poison: float) -> Trace:
+        """The same code with every layer's buffers kept."""
+
+    def sample_pass(self, passes: int) -> PassTimes: ...
+
+    def sample_phases(self) -> PhaseTimes | None:
+        """None where the plan has no per-phase split (peers, a megakernel without stamps)."""
+
+    def facts(self) -> tuple[LaunchFacts, ...]:
+        """One per step site, in pass order."""
+
+    def close(self) -> None:
+        """Give the memory back; calling twice is harmless."""
+
+
+class Backend(Protocol):
+    """One device, opened for one workload."""
+
+    name: str
+    workload: Workload
+    cache_state: str
+    """Of a timed pass, for the CSV: `in-situ`."""
+    aa_minimum: float
+    """Smallest A/A floor ever reported, as |log ratio|."""
+    timer_floor_s: float
+    """Step and spread of the phase timer: shorter rows are `unresolved` below 3 times this."""
+
+    def facts(self) -> DeviceFacts: ...
+
+    def health(self) -> Health: ...
+
+    def ceilings(self, force: bool, say: Say) -> Ceilings:
+        """Measured once for device, driver and clock, then read back from the cache."""
+
+    def need_bytes(self, plan: Plan) -> int:
+        """Memory that `prepare` will take."""
+
+    def free_bytes(self) -> int: ...
+
+    def prepare(self, plan: Plan, steps: tuple[Step, ...], say: Say) -> Prepared: ...
+
+    def close(self) -> None: ...
+
+
+class BackendModule(Protocol):
+    """What a backend's module exports."""
+
+    def available(self) -> str | None:
+        """None when usable here, else a sentence with the command that mends it."""
+
+    def open_backend(self, workload: Workload, device: str | None, say: Say) -> Backend:
+        """NotHere when the device or a library is missing."""
+
+
+Options = Mapping[str, Any]
