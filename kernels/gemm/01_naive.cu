@@ -1,0 +1,17 @@
+// Rung 1, the naive port: one thread an output element, weights stored one output a row.
+// Against the CPU code: nothing but threads in place of the two outer loops.
+// Why it is slow: a warp's 32 threads walk 32 rows of w that lie `ldw` floats apart, so each load
+// instruction touches 32 sectors and uses 4 of the 32 bytes of each; `a` is one broadcast word.
+// For every shape; all edges checked.
+#include "store.cuh"
+
+extern "C" __global__ void gemm_naive(const __grid_constant__ GemmArgs args) {
+    const int column = blockIdx.x * blockDim.x + threadIdx.x;
+    const int row = blockIdx.y * blockDim.y + threadIdx.y;
+    if (row >= args.rows || column >= args.columns) return;
+    const float* a = args.a + static_cast<long long>(row) * args.lda;
+    const float* w = args.w + static_cast<long long>(column) * args.ldw;
+    float sum = 0.0f;
+    for (int k = 0; k < args.inner; ++k) sum += a[k] * w[k];
+    store(args, sum, row, column);
+}

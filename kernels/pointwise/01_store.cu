@@ -1,0 +1,14 @@
+// Bias, residual and ReLU as a launch of their own, for GEMMs that do not write them in their store.
+// One thread an element; reads and writes c once more, which is what fused stores save.
+#include "args.cuh"
+
+extern "C" __global__ void pointwise_store(const __grid_constant__ StoreArgs args) {
+    const int column = blockIdx.x * blockDim.x + threadIdx.x;
+    const int row = blockIdx.y;
+    if (column >= args.columns) return;
+    float* c = args.c + static_cast<long long>(row) * args.ldc + column;
+    float value = *c;
+    if (args.bias) value += args.bias[column];
+    if (args.residual) value += args.residual[static_cast<long long>(row) * args.ldr + column];
+    *c = args.relu ? fmaxf(value, 0.0f) : value;
+}
