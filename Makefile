@@ -1,0 +1,72 @@
+# Two commands: `make run` starts gputop, `make test` checks it. Both need Python 3.11 or newer, make and
+# git, and keep to this folder: .venv is made on first use and made again when pyproject.toml changes.
+#
+#   make run ARGS='run --rung cpu-fused'    gputop with arguments
+#   make run EXTRAS=cuda13                  with the GPU backend installed too
+#   make run PYTHON=/path/to/python         with this Python, on first use
+
+ARGS ?=
+EXTRAS ?=
+PYTHON ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+RUN_STAMP := $(VENV)/.installed-$(if $(EXTRAS),$(EXTRAS),run)
+DEV_STAMP := $(VENV)/.installed-dev
+
+# stdout belongs to gputop: set-up speaks on stderr.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check
+
+.PHONY: run test lint compile-all screenshots dist types clean
+
+run: $(RUN_STAMP)
+	@$(BIN)/gputop $(ARGS)
+
+test: lint
+	$(BIN)/python -m pytest -q
+
+lint: $(DEV_STAMP) types
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# Every kernel for every architecture, without a GPU; `make test` compiles for the lowest and for sm_90.
+compile-all: $(DEV_STAMP)
+	$(BIN)/python -m pytest -q tests/compile --all-archs
+
+dist: $(DEV_STAMP)
+	rm -rf dist
+	$(BIN)/python -m build
+
+# mypy finds submodules by folder: this shows it phases/ where Python sees it, below gputop.
+types:
+	@mkdir -p build/types/gputop
+	@ln -sfn ../../../phases build/types/gputop/phases
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+$(RUN_STAMP): pyproject.toml | $(BIN)/python
+	@echo "Installing gputop and what it needs into $(VENV), once." >&2
+	@$(PIP_INSTALL) --editable '.$(if $(EXTRAS),[$(EXTRAS)])' >&2
+	@touch $@
+
+$(DEV_STAMP): pyproject.toml | $(BIN)/python
+	@echo "Installing gputop and its checks into $(VENV), once." >&2
+	@$(PIP_INSTALL) --editable '.[dev]' >&2
+	@touch $@ $(VENV)/.installed-run
+
+# Asked by running it: a version manager's shim may stand for a Python that is not there.
+$(BIN)/python:
+	@for python in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
+	    $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	    if ! $$python -c 'import ensurepip, venv' 2>/dev/null; then venvless=$$python; continue; fi; \
+	    echo "Making $(VENV) with $$python." >&2; \
+	    exec $$python -m venv --clear $(VENV) >&2; \
+	done; \
+	if [ -n "$$venvless" ]; then \
+	    echo "$$venvless can't make a virtual environment; on Debian and Ubuntu: apt install python3-venv" >&2; \
+	else \
+	    echo "gputop needs Python 3.11 or newer, and none was found. Name one: make PYTHON=/path/to/python" >&2; \
+	fi; \
+	exit 1
