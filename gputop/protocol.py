@@ -19,13 +19,13 @@ PROTOCOL_VERSION = 1
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of everything on the wire."""
+    """Base of everything on the wire. A request's id is stamped by the client when it sends it."""
 
 
 class Open(Message, tag="open", frozen=True, kw_only=True):
     """Open a backend on a workload. The worker serves one at a time; a second Open replaces it."""
 
-    id: int
+    id: int = 0
     backend: str
     workload: Workload
     device: str | None = None
@@ -33,14 +33,14 @@ class Open(Message, tag="open", frozen=True, kw_only=True):
 
 
 class Resolve(Message, tag="resolve", frozen=True, kw_only=True):
-    id: int
+    id: int = 0
     request: PlanRequest
 
 
 class Measure(Message, tag="measure", frozen=True, kw_only=True):
     """One window: the current plan, and the pinned one alternately where there is one."""
 
-    id: int
+    id: int = 0
     current: PlanRequest
     pinned: PlanRequest | None = None
     seconds: float | None = None
@@ -51,7 +51,7 @@ class Measure(Message, tag="measure", frozen=True, kw_only=True):
 
 
 class MeasureLadder(Message, tag="ladder", frozen=True, kw_only=True):
-    id: int
+    id: int = 0
     requests: tuple[PlanRequest, ...]
     seconds: float | None = None
 
@@ -59,12 +59,12 @@ class MeasureLadder(Message, tag="ladder", frozen=True, kw_only=True):
 class Check(Message, tag="check", frozen=True, kw_only=True):
     """Both gates of one plan."""
 
-    id: int
+    id: int = 0
     request: PlanRequest
 
 
 class Calibrate(Message, tag="calibrate", frozen=True, kw_only=True):
-    id: int
+    id: int = 0
     force: bool = False
 
 

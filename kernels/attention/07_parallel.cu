@@ -40,7 +40,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     }
     __syncthreads();
 
-    float peak = -INFINITY;
+    float peak = LOWEST;
     for (int key = threadIdx.x; key < visible; key += blockDim.x) peak = fmaxf(peak, scores[key]);
     peak = block_reduce(warp_max(peak), parts, [](float x, float y) { return fmaxf(x, y); });
     float sum = 0.0f;

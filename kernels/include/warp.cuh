@@ -1,6 +1,8 @@
 // Warp-wide reductions by shuffle tree: the same order on every run.
 #pragma once
 
+constexpr float LOWEST = -3.402823466e+38f;  // below every score, and finite: exp(LOWEST - x) is 0
+
 __device__ __forceinline__ float warp_sum(float value) {
 #pragma unroll
     for (int offset = 16; offset > 0; offset >>= 1) value += __shfl_xor_sync(0xffffffffu, value, offset);
