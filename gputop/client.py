@@ -1,0 +1,426 @@
+"""The front ends' side of the process boundary: starts a worker, speaks the protocol with it, outlives it.
+
+A CUDA fault or a hung kernel costs the window under way: `call` raises WorkerLost, `restart` brings
+a new worker to the same backend and workload. Nothing here knows what is measured.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import site
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Self, TypeVar
+
+import msgspec
+
+from gputop import __version__
+from gputop.errors import BadInput, GateFailed, GputopError, NotHere, WorkerLost
+from gputop.protocol import (
+    PROTOCOL_VERSION,
+    Bye,
+    Calibrate,
+    Calibrated,
+    Check,
+    Checked,
+    Event,
+    Failed,
+    Hello,
+    LadderDone,
+    Measure,
+    Measured,
+    MeasureLadder,
+    Open,
+    Opened,
+    Progress,
+    Request,
+    Resolve,
+    Resolved,
+    Stop,
+    decode_event,
+    encode,
+)
+from gputop.results import Ceilings, Gate, Ladder, PlanView, Window
+from gputop.spec import PlanRequest, Workload
+from gputop.workerlog import WorkerLog
+
+OnProgress = Callable[[str], None]
+ClosingEvent = TypeVar("ClosingEvent", Opened, Resolved, Measured, LadderDone, Checked, Calibrated)
+
+HANDSHAKE_S = 60.0
+"""A cold start over ssh reads a whole Python environment from disk."""
+SILENCE_S = 120.0
+"""How long a request may go without Progress, its own measuring budget not counted."""
+FAREWELL_S = 2.0
+"""How long a worker that was told goodbye may take before it is killed."""
+UNREADABLE = 0
+"""The id of a worker's complaint about a line that it could not read as a request."""
+SHELL_NOT_FOUND = 127
+SSH_FAILED = 255
+
+_ERRORS: Mapping[int, type[GputopError]] = {
+    kind.exit_code: kind for kind in (GateFailed, BadInput, NotHere, WorkerLost)
+}
+
+
+class _Process:
+    """One worker process with the two threads that read it."""
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], log: WorkerLog) -> None:
+        self._log = log
+        self.events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        """Decoded events; None once its end of the conversation is closed."""
+        # A session of its own: the terminal's ^C belongs to the front end, and killing the group
+        # takes along what the worker itself started (a peer's compilers).
+        self._popen = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(env),
+            start_new_session=True,
+        )
+        self.pid = self._popen.pid
+        self._write_lock = threading.Lock()
+        self._threads = [
+            threading.Thread(target=read, args=(pipe,), name=name, daemon=True)
+            for read, pipe, name in (
+                (self._read_events, self._popen.stdout, "worker-events"),
+                (self._read_log, self._popen.stderr, "worker-log"),
+            )
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def alive(self) -> bool:
+        return self._popen.poll() is None
+
+    def send(self, request: Request) -> None:
+        """OSError when the worker is gone."""
+        assert self._popen.stdin is not None
+        with self._write_lock:
+            self._popen.stdin.write(encode(request))
+            self._popen.stdin.flush()
+
+    def end(self, patience_s: float) -> int:
+        """Wait for its exit, kill it when patience ends; returns the exit code, negative for a signal."""
+        try:
+            code = self._popen.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            code = self._popen.wait()
+        for thread in self._threads:
+            thread.join(timeout=1.0)
+        return code
+
+    def kill(self) -> None:
+        """SIGKILL to the worker and what it started. Harmless when it is gone."""
+        if self.alive:
+            try:
+                os.killpg(self.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                return
+
+    def hang_up(self) -> None:
+        """Close its stdin, on which a worker exits."""
+        assert self._popen.stdin is not None
+        with self._write_lock:
+            try:
+                self._popen.stdin.close()
+            except OSError:
+                # An unwritten Bye could not be flushed to a dead worker.
+                return
+
+    def _read_events(self, pipe: IO[bytes]) -> None:
+        with pipe:
+            for line in pipe:
+                try:
+                    self.events.put(decode_event(line))
+                except BadInput:
+                    # A login shell's banner over ssh, or a newer worker's event: worth a look, not an end.
+                    self._log.add(f"not an event: {line[:200].decode('utf-8', 'replace').rstrip()}")
+        self.events.put(None)
+
+    def _read_log(self, pipe: IO[bytes]) -> None:
+        with pipe:
+            for line in pipe:
+                self._log.add(line.decode("utf-8", "replace").rstrip("\r\n"))
+
+
+class Client:
+    """A conversation with a worker that survives the worker.
+
+    One request at a time, from any one thread; `stop`, `kill` and `log` may be used from others meanwhile.
+    """
+
+    def __init__(
+        self,
+        *,
+        remote: str | None = None,
+        command: Sequence[str] | None = None,
+        log_path: Path | None = None,
+        silence_s: float = SILENCE_S,
+        handshake_s: float = HANDSHAKE_S,
+    ) -> None:
+        """`remote` is an ssh destination; `command` starts something else that speaks the protocol."""
+        if remote is not None and (not remote or remote.startswith("-")):
+            raise BadInput(f"{remote!r} is no ssh destination: give HOST or USER@HOST.")
+        self.remote = remote
+        self.log = WorkerLog(log_path)
+        self.hello: Hello | None = None
+        self._command = tuple(command) if command is not None else _worker_command(remote)
+        self._silence_s = silence_s
+        self._handshake_s = handshake_s
+        self._process: _Process | None = None
+        self._last_open: Open | None = None
+        self._next_id = 1
+        self._turn = threading.Lock()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.kill()
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.alive
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process started here: the worker, or the ssh that leads to it."""
+        return self._process.pid if self._process is not None else None
+
+    def start(self) -> Hello:
+        """Start a worker and check that it speaks this protocol.
+
+        WorkerLost when it dies or is silent; NotHere when the host can't be reached, has no gputop,
+        or has one that speaks another protocol.
+        """
+        self.log.begin(f"starting: {' '.join(self._command)}")
+        try:
+            self._process = _Process(self._command, _worker_environment(), self.log)
+        except OSError as error:
+            raise NotHere(f"Can't start the worker: {self._command[0]}: {error.strerror}.") from error
+        event = self._next_event(self._process, time.monotonic() + self._handshake_s, "start")
+        if not isinstance(event, Hello):
+            self.kill()
+            raise WorkerLost("The worker did not greet as a gputop worker does.")
+        if event.protocol != PROTOCOL_VERSION:
+            self.kill()
+            raise NotHere(
+                f"The worker on {event.host} is gputop {event.version} and speaks protocol {event.protocol}; "
+                f"this gputop {__version__} speaks {PROTOCOL_VERSION}. Install the same version on both sides."
+            )
+        self.hello = event
+        return event
+
+    def call(
+        self, request: Request, *, on_progress: OnProgress | None = None
+    ) -> Opened | Resolved | Measured | LadderDone | Checked | Calibrated:
+        """Send a request (its id is stamped here) and wait for its closing event.
+
+        Raises what the worker could not do as BadInput, NotHere or GateFailed; WorkerLost when it died, lost
+        its device or was silent beyond the deadline, and then it is gone: `restart` goes on.
+        """
+        with self._turn:
+            process = self._process
+            if process is None or not process.alive:
+                raise self._lost(process, "is not running")
+            stamped = msgspec.structs.replace(request, id=self._next_id)
+            self._next_id += 1
+            if isinstance(stamped, Open):
+                self._last_open = stamped
+            try:
+                process.send(stamped)
+            except OSError:
+                raise self._lost(process, "is gone") from None
+            return self._answer(process, stamped, on_progress)
+
+    def open(
+        self,
+        backend: str,
+        workload: Workload,
+        *,
+        device: str | None = None,
+        kernels_dir: str | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Opened:
+        request = Open(backend=backend, workload=workload, device=device, kernels_dir=kernels_dir)
+        return self._ask(request, Opened, on_progress)
+
+    def resolve(self, request: PlanRequest) -> PlanView:
+        return self._ask(Resolve(request=request), Resolved, None).view
+
+    def measure(
+        self,
+        current: PlanRequest,
+        pinned: PlanRequest | None = None,
+        *,
+        seconds: float | None = None,
+        aa: bool = False,
+        check_phases: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> Window:
+        request = Measure(current=current, pinned=pinned, seconds=seconds, aa=aa, check_phases=check_phases)
+        return self._ask(request, Measured, on_progress).window
+
+    def measure_ladder(
+        self,
+        requests: Sequence[PlanRequest],
+        *,
+        seconds: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Ladder:
+        request = MeasureLadder(requests=tuple(requests), seconds=seconds)
+        return self._ask(request, LadderDone, on_progress).ladder
+
+    def check(self, request: PlanRequest, *, on_progress: OnProgress | None = None) -> Gate:
+        return self._ask(Check(request=request), Checked, on_progress).gate
+
+    def calibrate(self, *, force: bool = False, on_progress: OnProgress | None = None) -> Ceilings:
+        return self._ask(Calibrate(force=force), Calibrated, on_progress).ceilings
+
+    def stop(self) -> None:
+        """End the window under way; its call returns as usual. From any thread; harmless when idle."""
+        if self._process is not None:
+            try:
+                self._process.send(Stop())
+            except (OSError, ValueError):
+                # The worker is gone, or was told goodbye: nothing is under way, and `call` says the rest.
+                return
+
+    def kill(self) -> None:
+        """End the worker at once, from any thread; a call under way raises WorkerLost."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.hang_up()
+            self._process.end(FAREWELL_S)
+
+    def restart(self, *, on_progress: OnProgress | None = None) -> Opened | None:
+        """A new worker, opened as the last one was; None when that one had opened nothing."""
+        self.kill()
+        self.start()
+        if self._last_open is None:
+            return None
+        return self._ask(self._last_open, Opened, on_progress)
+
+    def close(self) -> None:
+        """Say goodbye and wait for the worker's end. Calling twice is harmless."""
+        process, self._process = self._process, None
+        if process is not None:
+            try:
+                process.send(Bye())
+            except (OSError, ValueError):
+                # Already gone: only its remains are to be collected.
+                pass
+            process.hang_up()
+            process.end(FAREWELL_S)
+        self.log.close()
+
+    def _ask(
+        self, request: Request, kind: type[ClosingEvent], on_progress: OnProgress | None
+    ) -> ClosingEvent:
+        event = self.call(request, on_progress=on_progress)
+        if not isinstance(event, kind):
+            self.kill()
+            raise WorkerLost(f"The worker answered {type(request).__name__} with {type(event).__name__}.")
+        return event
+
+    def _answer(
+        self, process: _Process, request: Request, on_progress: OnProgress | None
+    ) -> Opened | Resolved | Measured | LadderDone | Checked | Calibrated:
+        """Events of this request until the one that closes it."""
+        assert not isinstance(request, Stop | Bye)
+        patience_s = self._silence_s
+        if isinstance(request, Measure | MeasureLadder):
+            patience_s += request.seconds or 0.0
+        doing = type(request).__name__.lower()
+        while True:
+            event = self._next_event(process, time.monotonic() + patience_s, doing)
+            if isinstance(event, Hello) or event.id not in (UNREADABLE, request.id):
+                continue
+            if isinstance(event, Progress):
+                if on_progress is not None:
+                    on_progress(event.text)
+            elif isinstance(event, Failed):
+                if event.fatal:
+                    self.kill()
+                    raise WorkerLost(event.message)
+                raise _ERRORS.get(event.exit_code, WorkerLost)(event.message)
+            else:
+                return event
+
+    def _next_event(self, process: _Process, deadline: float, doing: str) -> Event:
+        """The next event; WorkerLost when the worker ends, or is killed at the deadline."""
+        try:
+            event = process.events.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            process.kill()
+            process.end(FAREWELL_S)
+            waited = self._handshake_s if doing == "start" else self._silence_s
+            raise WorkerLost(
+                f"The worker hung: no word for {waited:g} s during {doing}, so it was killed.{self._evidence()}"
+            ) from None
+        if event is None:
+            raise self._lost(process, f"died during {doing}")
+        return event
+
+    def _lost(self, process: _Process | None, how: str) -> GputopError:
+        """What to raise for a worker that ended by itself."""
+        if process is None:
+            return WorkerLost(f"The worker {how}.")
+        code = process.end(FAREWELL_S)
+        if self.remote is not None and self.hello is None and code == SHELL_NOT_FOUND:
+            return NotHere(
+                f"{self.remote} has no gputop on the PATH of a non-interactive shell. "
+                f"Install it there: pip install gputop-roofline."
+            )
+        if self.remote is not None and code == SSH_FAILED:
+            return NotHere(f"ssh to {self.remote} failed.{self._evidence()}")
+        return WorkerLost(f"The worker {how}: {_cause(code)}.{self._evidence()}")
+
+    def _evidence(self) -> str:
+        """Its last readable words and where the whole log is."""
+        words = self.log.last_words()
+        said = f" Its last words: {words}." if words else ""
+        return said + (f" Log: {self.log.path}." if self.log.path is not None else "")
+
+
+def _cause(code: int) -> str:
+    """An exit code in words."""
+    if code >= 0:
+        return f"it exited with code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"it was killed by {name}"
+
+
+def _worker_command(remote: str | None) -> tuple[str, ...]:
+    if remote is not None:
+        # BatchMode: a password prompt would wait on a terminal that the front end owns.
+        return ("ssh", "-o", "BatchMode=yes", "--", remote, "gputop", "worker")
+    # -P: a file called profile.py or queue.py where the user stands must not become the worker's.
+    return (sys.executable, "-P", "-m", "gputop", "worker")
+
+
+def _worker_environment() -> dict[str, str]:
+    """This process's, with the folder that holds this gputop when the installation does not know it."""
+    env = dict(os.environ)
+    root = str(Path(__file__).resolve().parents[1])
+    if root not in (*site.getsitepackages(), site.getusersitepackages()):
+        env["PYTHONPATH"] = os.pathsep.join(part for part in (root, env.get("PYTHONPATH")) if part)
+    return env
