@@ -6,17 +6,13 @@ a new worker to the same backend and workload. Nothing here knows what is measur
 
 from __future__ import annotations
 
-import os
+import contextlib
 import queue
-import signal
-import site
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Self, TypeVar
+from typing import Self, TypeVar
 
 import msgspec
 
@@ -43,12 +39,11 @@ from gputop.protocol import (
     Resolve,
     Resolved,
     Stop,
-    decode_event,
-    encode,
 )
 from gputop.results import Ceilings, Gate, Ladder, PlanView, Window
 from gputop.spec import PlanRequest, Workload
 from gputop.workerlog import WorkerLog
+from gputop.workerprocess import WorkerProcess, cause_of_death, worker_command, worker_environment
 
 OnProgress = Callable[[str], None]
 ClosingEvent = TypeVar("ClosingEvent", Opened, Resolved, Measured, LadderDone, Checked, Calibrated)
@@ -67,91 +62,6 @@ SSH_FAILED = 255
 _ERRORS: Mapping[int, type[GputopError]] = {
     kind.exit_code: kind for kind in (GateFailed, BadInput, NotHere, WorkerLost)
 }
-
-
-class _Process:
-    """One worker process with the two threads that read it."""
-
-    def __init__(self, command: Sequence[str], env: Mapping[str, str], log: WorkerLog) -> None:
-        self._log = log
-        self.events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
-        """Decoded events; None once its end of the conversation is closed."""
-        # A session of its own: the terminal's ^C belongs to the front end, and killing the group
-        # takes along what the worker itself started (a peer's compilers).
-        self._popen = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=dict(env),
-            start_new_session=True,
-        )
-        self.pid = self._popen.pid
-        self._write_lock = threading.Lock()
-        self._threads = [
-            threading.Thread(target=read, args=(pipe,), name=name, daemon=True)
-            for read, pipe, name in (
-                (self._read_events, self._popen.stdout, "worker-events"),
-                (self._read_log, self._popen.stderr, "worker-log"),
-            )
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    @property
-    def alive(self) -> bool:
-        return self._popen.poll() is None
-
-    def send(self, request: Request) -> None:
-        """OSError when the worker is gone."""
-        assert self._popen.stdin is not None
-        with self._write_lock:
-            self._popen.stdin.write(encode(request))
-            self._popen.stdin.flush()
-
-    def end(self, patience_s: float) -> int:
-        """Wait for its exit, kill it when patience ends; returns the exit code, negative for a signal."""
-        try:
-            code = self._popen.wait(patience_s)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            code = self._popen.wait()
-        for thread in self._threads:
-            thread.join(timeout=1.0)
-        return code
-
-    def kill(self) -> None:
-        """SIGKILL to the worker and what it started. Harmless when it is gone."""
-        if self.alive:
-            try:
-                os.killpg(self.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                return
-
-    def hang_up(self) -> None:
-        """Close its stdin, on which a worker exits."""
-        assert self._popen.stdin is not None
-        with self._write_lock:
-            try:
-                self._popen.stdin.close()
-            except OSError:
-                # An unwritten Bye could not be flushed to a dead worker.
-                return
-
-    def _read_events(self, pipe: IO[bytes]) -> None:
-        with pipe:
-            for line in pipe:
-                try:
-                    self.events.put(decode_event(line))
-                except BadInput:
-                    # A login shell's banner over ssh, or a newer worker's event: worth a look, not an end.
-                    self._log.add(f"not an event: {line[:200].decode('utf-8', 'replace').rstrip()}")
-        self.events.put(None)
-
-    def _read_log(self, pipe: IO[bytes]) -> None:
-        with pipe:
-            for line in pipe:
-                self._log.add(line.decode("utf-8", "replace").rstrip("\r\n"))
 
 
 class Client:
@@ -175,10 +85,10 @@ class Client:
         self.remote = remote
         self.log = WorkerLog(log_path)
         self.hello: Hello | None = None
-        self._command = tuple(command) if command is not None else _worker_command(remote)
+        self._command = tuple(command) if command is not None else worker_command(remote)
         self._silence_s = silence_s
         self._handshake_s = handshake_s
-        self._process: _Process | None = None
+        self._process: WorkerProcess | None = None
         self._last_open: Open | None = None
         self._next_id = 1
         self._turn = threading.Lock()
@@ -210,7 +120,7 @@ class Client:
         """
         self.log.begin(f"starting: {' '.join(self._command)}")
         try:
-            self._process = _Process(self._command, _worker_environment(), self.log)
+            self._process = WorkerProcess(self._command, worker_environment(), self.log)
         except OSError as error:
             raise NotHere(f"Can't start the worker: {self._command[0]}: {error.strerror}.") from error
         event = self._next_event(self._process, time.monotonic() + self._handshake_s, "start")
@@ -220,8 +130,8 @@ class Client:
         if event.protocol != PROTOCOL_VERSION:
             self.kill()
             raise NotHere(
-                f"The worker on {event.host} is gputop {event.version} and speaks protocol {event.protocol}; "
-                f"this gputop {__version__} speaks {PROTOCOL_VERSION}. Install the same version on both sides."
+                f"The worker on {event.host} is gputop {event.version} and speaks protocol {event.protocol}, "
+                f"this is {__version__} and speaks {PROTOCOL_VERSION}: install one version on both sides."
             )
         self.hello = event
         return event
@@ -295,11 +205,9 @@ class Client:
     def stop(self) -> None:
         """End the window under way; its call returns as usual. From any thread; harmless when idle."""
         if self._process is not None:
-            try:
+            # Where the worker is gone nothing is under way, and `call` says the rest.
+            with contextlib.suppress(OSError, ValueError):
                 self._process.send(Stop())
-            except (OSError, ValueError):
-                # The worker is gone, or was told goodbye: nothing is under way, and `call` says the rest.
-                return
 
     def kill(self) -> None:
         """End the worker at once, from any thread; a call under way raises WorkerLost."""
@@ -320,11 +228,9 @@ class Client:
         """Say goodbye and wait for the worker's end. Calling twice is harmless."""
         process, self._process = self._process, None
         if process is not None:
-            try:
+            # Where it is already gone, only its remains are to be collected.
+            with contextlib.suppress(OSError, ValueError):
                 process.send(Bye())
-            except (OSError, ValueError):
-                # Already gone: only its remains are to be collected.
-                pass
             process.hang_up()
             process.end(FAREWELL_S)
         self.log.close()
@@ -339,7 +245,7 @@ class Client:
         return event
 
     def _answer(
-        self, process: _Process, request: Request, on_progress: OnProgress | None
+        self, process: WorkerProcess, request: Request, on_progress: OnProgress | None
     ) -> Opened | Resolved | Measured | LadderDone | Checked | Calibrated:
         """Events of this request until the one that closes it."""
         assert not isinstance(request, Stop | Bye)
@@ -362,7 +268,7 @@ class Client:
             else:
                 return event
 
-    def _next_event(self, process: _Process, deadline: float, doing: str) -> Event:
+    def _next_event(self, process: WorkerProcess, deadline: float, doing: str) -> Event:
         """The next event; WorkerLost when the worker ends, or is killed at the deadline."""
         try:
             event = process.events.get(timeout=max(0.0, deadline - time.monotonic()))
@@ -370,14 +276,13 @@ class Client:
             process.kill()
             process.end(FAREWELL_S)
             waited = self._handshake_s if doing == "start" else self._silence_s
-            raise WorkerLost(
-                f"The worker hung: no word for {waited:g} s during {doing}, so it was killed.{self._evidence()}"
-            ) from None
+            what = f"no word for {waited:g} s during {doing}, so it was killed"
+            raise WorkerLost(f"The worker hung: {what}.{self._evidence()}") from None
         if event is None:
             raise self._lost(process, f"died during {doing}")
         return event
 
-    def _lost(self, process: _Process | None, how: str) -> GputopError:
+    def _lost(self, process: WorkerProcess | None, how: str) -> GputopError:
         """What to raise for a worker that ended by itself."""
         if process is None:
             return WorkerLost(f"The worker {how}.")
@@ -389,38 +294,10 @@ class Client:
             )
         if self.remote is not None and code == SSH_FAILED:
             return NotHere(f"ssh to {self.remote} failed.{self._evidence()}")
-        return WorkerLost(f"The worker {how}: {_cause(code)}.{self._evidence()}")
+        return WorkerLost(f"The worker {how}: {cause_of_death(code)}.{self._evidence()}")
 
     def _evidence(self) -> str:
         """Its last readable words and where the whole log is."""
         words = self.log.last_words()
         said = f" Its last words: {words}." if words else ""
         return said + (f" Log: {self.log.path}." if self.log.path is not None else "")
-
-
-def _cause(code: int) -> str:
-    """An exit code in words."""
-    if code >= 0:
-        return f"it exited with code {code}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    return f"it was killed by {name}"
-
-
-def _worker_command(remote: str | None) -> tuple[str, ...]:
-    if remote is not None:
-        # BatchMode: a password prompt would wait on a terminal that the front end owns.
-        return ("ssh", "-o", "BatchMode=yes", "--", remote, "gputop", "worker")
-    # -P: a file called profile.py or queue.py where the user stands must not become the worker's.
-    return (sys.executable, "-P", "-m", "gputop", "worker")
-
-
-def _worker_environment() -> dict[str, str]:
-    """This process's, with the folder that holds this gputop when the installation does not know it."""
-    env = dict(os.environ)
-    root = str(Path(__file__).resolve().parents[1])
-    if root not in (*site.getsitepackages(), site.getusersitepackages()):
-        env["PYTHONPATH"] = os.pathsep.join(part for part in (root, env.get("PYTHONPATH")) if part)
-    return env

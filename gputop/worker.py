@@ -105,7 +105,7 @@ class _Budget:
 
 
 class _Worker:
-    """Reads requests on one thread, so that Stop and Bye are seen during a window; serves them on the main one."""
+    """Requests are read on one thread, so that Stop is seen during a window, and served on the main one."""
 
     def __init__(self, requests: BinaryIO, events: int) -> None:
         self._requests = requests
@@ -177,7 +177,8 @@ class _Worker:
         except Exception as error:
             traceback.print_exc()
             what = f"{type(error).__name__}: {error}".splitlines()[0]
-            message = f"The worker failed at {type(request).__name__.lower()} ({what}); its log has the details."
+            doing = type(request).__name__.lower()
+            message = f"The worker failed at {doing} ({what}); its log has the details."
             return Failed(id=request.id, exit_code=WorkerLost.exit_code, message=message)
 
     def _do(self, request: Request, stop: threading.Event, say: Callable[[str], None]) -> Event:
