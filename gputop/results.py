@@ -13,6 +13,7 @@ SCHEMA_PHASES = "gputop.phases/1"
 SCHEMA_COMPARE = "gputop.compare/1"
 SCHEMA_WINDOWS = "gputop.windows/1"
 SCHEMA_CEILINGS = "gputop.ceilings/1"
+SCHEMA_LADDER = "gputop.ladder/1"
 
 GateStatus = Literal["PASS", "PASS pass-only", "FAIL", "unchecked"]
 Verdict = Literal["FASTER", "SLOWER", "SAME", "UNRESOLVED"]
