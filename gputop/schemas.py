@@ -46,7 +46,7 @@ _WORKLOAD = Column("workload", "", "workload", "Name of the model's sizes.")
 _RUNG = Column("rung", "", "rung", "Name of the rung.", width=14, priority=0)
 _DEVICE_S = Column("device_s", "s", "device", "Time of the pass alone, nothing late.", seconds, 8, 1)
 _WALL_S = Column("wall_s", "s", "wall", "Time of the pass as used, host included.", seconds, 8, 2)
-_GATE = Column("gate", "", "gate", "Outcome of the correctness check; no pass, no time.", width=14, priority=4)
+_GATE = Column("gate", "", "gate", "Outcome of the check; no pass, no time.", width=14, priority=4)
 _GATE_ERROR = Column("gate_error", "1", "error", "Relative error of the pass, worst.", scientific, 8, 8)
 _VERSIONS = Column("versions", "", "versions", "The libraries that took part.", width=24)
 _STATUS = Column("status", "", "status", "Why a field is empty, and what else to know.", width=24)
@@ -212,7 +212,7 @@ def window_records(windows: tuple[Window, ...]) -> Iterator[Record]:
                 others=_listed(window.health.others),
                 stopped_because=window.stopped_because,
                 versions=window.device.versions,
-                status="; ".join(filter(None, (lane.gate.where, delta.status if delta else "", *window.notes))),
+                status=_sentences(lane.gate.where, delta.status if delta else "", *window.notes),
             )
 
 
@@ -257,6 +257,10 @@ def _gate(gate: Gate) -> dict[str, Value]:
 def _paired(delta: Delta | None) -> dict[str, Value]:
     keys = ("ratio", "ratio_lo", "ratio_hi", "verdict")
     return {key: getattr(delta, key, None) for key in keys}
+
+
+def _sentences(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
 
 
 def _listed(words: tuple[str, ...] | None) -> str | None:

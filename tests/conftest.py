@@ -1,0 +1,21 @@
+"""What every test shares: how hypothesis searches, and the option that widens the compile tests."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy two-core machine makes an example's time say nothing; CI repeats the same examples.
+settings.register_profile("gputop", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("gputop"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "gputop")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all-archs",
+        action="store_true",
+        help="compile every kernel for every architecture, not just for its lowest and for sm_90",
+    )

@@ -1,0 +1,92 @@
+"""The phase table's columns are those that the command line promises, in that order."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputop.columns import COLUMNS, Column, fitting
+from gputop.results import Ceiling, Ceilings, Comparison, Delta, LadderEntry, Lane, Row, Window
+from gputop.schemas import CEILINGS, COMPARE, LADDER, SCHEMAS, WINDOWS, Schema
+
+PROMISED = (
+    "schema time_utc window samples backend device driver workload batch seq rung plan phase count kernel "
+    "library_kernel math launches time_s time_mad_s timer cache_state gap_s overlap_s submit_s floor_s "
+    "floor_term efficiency binds runner_up compute_s dram_s l2_s l1_s issue_s latency_s launch_s "
+    "shape_factor unexplained_s flops dram_bytes l2_bytes grid block registers smem_bytes "
+    "occupancy_theoretical occupancy_limiters occupancy_achieved waves warps_in_flight gate gate_error "
+    "logit0 logit1 tokens_per_s sm_clock_hz power_w throttle pinned_plan delta_s delta_lo_s delta_hi_s "
+    "ratio verdict cubin versions status"
+).split()
+ADDED = ["question_floor_s", "host_bound"]
+
+
+def test_columns_are_the_promised_ones_in_order() -> None:
+    assert [column.key for column in COLUMNS] == PROMISED + ADDED
+
+
+def test_columns_are_the_fields_of_a_row() -> None:
+    assert [column.key for column in COLUMNS] == [field.name for field in fields(Row)]
+
+
+def test_compare_columns_are_the_promised_ones() -> None:
+    promised = (
+        "plan_a plan_b phase a_s b_s delta_s delta_lo_s delta_hi_s ratio ratio_lo ratio_hi windows samples "
+        "aa_floor verdict status"
+    ).split()
+    assert [column.key for column in COMPARE.columns] == ["schema", *promised]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.name)
+def test_every_column_says_what_it_is(schema: Schema) -> None:
+    keys = [column.key for column in schema.columns]
+    assert len(set(keys)) == len(keys)
+    assert keys[0] == "schema"
+    assert keys[-1] == "status" or schema.columns == COLUMNS
+    for column in schema.columns:
+        assert column.doc.endswith("."), column.key
+        assert column.title, column.key
+        assert column.width >= len(column.title) or column.priority is None, column.key
+        assert column.show(None) == "–", column.key
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.key)
+def test_a_unit_in_the_name_is_the_unit(column: Column) -> None:
+    for suffix, unit in (("_per_s", "1/s"), ("_bytes", "B"), ("_hz", "Hz"), ("_w", "W"), ("_s", "s")):
+        if column.key.endswith(suffix):
+            assert column.unit == unit
+            return
+
+
+@pytest.mark.parametrize(
+    ("schema", "records"),
+    [
+        (COMPARE, (Comparison, Delta)),
+        (WINDOWS, (Window, Lane)),
+        (LADDER, (LadderEntry,)),
+        (CEILINGS, (Ceilings, Ceiling)),
+    ],
+)
+def test_every_number_measured_has_a_column(schema: Schema, records: tuple[type, ...]) -> None:
+    keys = {column.key for column in schema.columns}
+    numbers = {f.name for record in records for f in fields(record) if "float" in str(f.type)}  # type: ignore[arg-type]
+    assert numbers - keys - {"logits"} == set()
+
+
+@given(st.integers(min_value=0, max_value=400))
+def test_a_narrow_screen_drops_columns_by_priority(width: int) -> None:
+    shown = fitting(width)
+    dropped = [c.priority for c in COLUMNS if c.priority is not None and c not in shown]
+    kept = [c.priority for c in shown if c.priority is not None]
+    assert max(kept) <= min(dropped, default=99)
+    assert {"phase", "time_s"} <= {c.key for c in shown}
+    needed = sum(c.width for c in shown) + len(shown) - 1
+    assert needed <= width or set(kept) == {0}
+    assert list(shown) == [c for c in COLUMNS if c in shown]
+
+
+def test_everything_ranked_fits_on_a_wide_screen() -> None:
+    assert set(fitting(1000)) == {c for c in COLUMNS if c.priority is not None}

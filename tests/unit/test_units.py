@@ -1,0 +1,60 @@
+"""Numbers on screen."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputop import units
+
+PREFIXES = {"p": 1e-12, "n": 1e-9, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.23e-3, "1.23 ms"),
+        (0.0, "0 s"),
+        (9.996e-4, "1.00 ms"),
+        (0.99951, "1.00 s"),
+        (123.4e-6, "123 µs"),
+        (-45e-6, "-45.0 µs"),
+        (None, "–"),
+        (math.nan, "–"),
+        (math.inf, "–"),
+    ],
+)
+def test_seconds(value: float | None, text: str) -> None:
+    assert units.seconds(value) == text
+
+
+@given(st.floats(min_value=1e-12, max_value=9.9e17))
+def test_si_reads_back_to_three_digits(value: float) -> None:
+    figure, unit = units.si(value, "B").split(" ")
+    assert float(figure) * PREFIXES[unit.removesuffix("B")] == pytest.approx(value, rel=5.01e-3)
+    assert 1 <= float(figure) < 1000
+
+
+@given(st.floats(min_value=1e-6, max_value=1e6))
+def test_significant_keeps_three_digits(value: float) -> None:
+    assert float(units.significant(value)) == pytest.approx(value, rel=5.01e-3)
+
+
+def test_a_difference_shows_its_sign() -> None:
+    assert units.signed_seconds(1e-3) == "+1.00 ms"
+    assert units.signed_seconds(-1e-3) == "-1.00 ms"
+    assert units.signed_seconds(0.0) == "0 s"
+    assert units.signed_seconds(None) == units.UNKNOWN
+
+
+def test_fractions_ratios_and_words() -> None:
+    assert units.percent(0.1234) == "12.3 %"
+    assert units.percent(1.0) == "100 %"
+    assert units.ratio(5.3) == "5.30×"
+    assert units.yes_no(False) == "no"
+    assert units.yes_no(None) == units.UNKNOWN
+    assert units.text("") == units.UNKNOWN
+    assert units.whole(0) == "0"
