@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from gputop.spec import Verdict as Verdict
+
 SCHEMA_PHASES = "gputop.phases/1"
 SCHEMA_COMPARE = "gputop.compare/1"
 SCHEMA_WINDOWS = "gputop.windows/1"
@@ -16,7 +18,6 @@ SCHEMA_CEILINGS = "gputop.ceilings/1"
 SCHEMA_LADDER = "gputop.ladder/1"
 
 GateStatus = Literal["PASS", "PASS pass-only", "FAIL", "unchecked"]
-Verdict = Literal["FASTER", "SLOWER", "SAME", "UNRESOLVED"]
 TOTAL_ROWS = ("sum", "gaps", "device", "wall", "residual")
 
 
@@ -106,6 +107,8 @@ class PhaseCheck:
     error: float | None
     """None: not finite."""
     tolerance: float
+    row: int | None = None
+    """The worst row of the output, or the first that is not finite."""
 
     @property
     def ok(self) -> bool:

@@ -245,6 +245,8 @@ class Phase:
     kernels: tuple[Kernel, ...]
     tolerances: Mapping[Math, float]
     """Worst-row relative error allowed, by the plan's math."""
+    place: Literal["before", "layer", "after"] = "layer"
+    """Whether it runs once before the layers, in each, or once after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +307,7 @@ class Prediction:
 
 
 RungKind = Literal["ladder", "oracle", "peer"]
+Verdict = Literal["FASTER", "SLOWER", "SAME", "UNRESOLVED"]
 
 
 @dataclass(frozen=True, slots=True)
