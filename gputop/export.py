@@ -177,10 +177,10 @@ _PARSERS: Mapping[type, tuple[Any, str]] = {
 }
 
 
-def _types(record: type) -> dict[str, type]:
-    """Field -> its type, `None` left out of a union."""
-    hints = get_type_hints(record)
-    return {name: next((t for t in get_args(h) if t is not type(None)), h) for name, h in hints.items()}
+def _types(record: type) -> dict[str, tuple[type, bool]]:
+    """Field -> its type, and whether it may be unknown."""
+    hints = {name: get_args(hint) or (hint,) for name, hint in get_type_hints(record).items()}
+    return {name: (parts[0], type(None) in parts) for name, parts in hints.items()}
 
 
 _ROW_TYPES = _types(Row)
@@ -201,9 +201,12 @@ def _row(cells: Mapping[str, str]) -> Row:
     if cells["schema"] != SCHEMA_PHASES:
         raise ValueError(f"schema {cells['schema']!r}; this gputop reads {SCHEMA_PHASES}")
     values: dict[str, Any] = {}
-    for name, kind in _ROW_TYPES.items():
-        cell = cells.get(name, "")
-        if cell == "" and _ROW_DEFAULTS[name] is not MISSING:
+    for name, cell in cells.items():
+        if name not in _ROW_TYPES:
+            continue
+        kind, may_be_unknown = _ROW_TYPES[name]
+        if cell == "" and may_be_unknown:
+            values[name] = None
             continue
         parse, expected = _PARSERS[kind]
         try:

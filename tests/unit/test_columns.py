@@ -12,15 +12,15 @@ from gputop.columns import COLUMNS, Column, fitting
 from gputop.results import Ceiling, Ceilings, Comparison, Delta, LadderEntry, Lane, Row, Window
 from gputop.schemas import CEILINGS, COMPARE, LADDER, SCHEMAS, WINDOWS, Schema
 
-PROMISED = (
-    "schema time_utc window samples backend device driver workload batch seq rung plan phase count kernel "
-    "library_kernel math launches time_s time_mad_s timer cache_state gap_s overlap_s submit_s floor_s "
-    "floor_term efficiency binds runner_up compute_s dram_s l2_s l1_s issue_s latency_s launch_s "
-    "shape_factor unexplained_s flops dram_bytes l2_bytes grid block registers smem_bytes "
-    "occupancy_theoretical occupancy_limiters occupancy_achieved waves warps_in_flight gate gate_error "
-    "logit0 logit1 tokens_per_s sm_clock_hz power_w throttle pinned_plan delta_s delta_lo_s delta_hi_s "
-    "ratio verdict cubin versions status"
-).split()
+PROMISED = """
+    schema time_utc window samples backend device driver workload batch seq rung plan phase count kernel
+    library_kernel math launches time_s time_mad_s timer cache_state gap_s overlap_s submit_s floor_s
+    floor_term efficiency binds runner_up compute_s dram_s l2_s l1_s issue_s latency_s launch_s
+    shape_factor unexplained_s flops dram_bytes l2_bytes grid block registers smem_bytes
+    occupancy_theoretical occupancy_limiters occupancy_achieved waves warps_in_flight gate gate_error
+    logit0 logit1 tokens_per_s sm_clock_hz power_w throttle pinned_plan delta_s delta_lo_s delta_hi_s
+    ratio verdict cubin versions status
+""".split()
 ADDED = ["question_floor_s", "host_bound"]
 
 
@@ -33,10 +33,10 @@ def test_columns_are_the_fields_of_a_row() -> None:
 
 
 def test_compare_columns_are_the_promised_ones() -> None:
-    promised = (
-        "plan_a plan_b phase a_s b_s delta_s delta_lo_s delta_hi_s ratio ratio_lo ratio_hi windows samples "
-        "aa_floor verdict status"
-    ).split()
+    promised = """
+        plan_a plan_b phase a_s b_s delta_s delta_lo_s delta_hi_s ratio ratio_lo ratio_hi windows samples
+        aa_floor verdict status
+    """.split()
     assert [column.key for column in COMPARE.columns] == ["schema", *promised]
 
 
@@ -72,7 +72,7 @@ def test_a_unit_in_the_name_is_the_unit(column: Column) -> None:
 )
 def test_every_number_measured_has_a_column(schema: Schema, records: tuple[type, ...]) -> None:
     keys = {column.key for column in schema.columns}
-    numbers = {f.name for record in records for f in fields(record) if "float" in str(f.type)}  # type: ignore[arg-type]
+    numbers = {f.name for record in records for f in fields(record) if "float" in str(f.type)}
     assert numbers - keys - {"logits"} == set()
 
 

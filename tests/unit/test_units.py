@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gputop import units
 
-PREFIXES = {"p": 1e-12, "n": 1e-9, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+PREFIXES = {prefix: 10.0 ** (3 * place) for place, prefix in enumerate([*"pnµm", "", *"kMGTP"], start=-4)}
 
 
 @pytest.mark.parametrize(
