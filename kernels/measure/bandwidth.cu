@@ -1,0 +1,85 @@
+// Ceilings of memory: a read of DRAM, a copy through DRAM, a read of L2.
+// 16-byte accesses, consecutive threads on consecutive words, eight loads in flight a thread.
+#include "stamp.cuh"
+
+struct BandwidthArgs {
+    const float4* in;
+    float4* out;          // copy: as long as `in`; reads: one float4, written only if the sum is its own poison
+    long long* elapsed;   // cycles, ns
+    int blocks16_low, blocks16_high;   // 16-byte words of `in`
+    int repeats;
+};
+
+constexpr int IN_FLIGHT = 8;
+
+__device__ __forceinline__ long long words(const BandwidthArgs& args) {
+    return static_cast<long long>((static_cast<unsigned long long>(static_cast<unsigned>(args.blocks16_high)) << 32) |
+                                  static_cast<unsigned>(args.blocks16_low));
+}
+
+__device__ __forceinline__ void add(float4& sum, const float4& value) {
+    sum.x += value.x;
+    sum.y += value.y;
+    sum.z += value.z;
+    sum.w += value.w;
+}
+
+__device__ __forceinline__ void keep(const BandwidthArgs& args, const float4& sum) {
+    if (sum.x + sum.y + sum.z + sum.w == 1.2345e38f) args.out[0] = sum;
+}
+
+extern "C" __global__ void __launch_bounds__(512) dram_read(const __grid_constant__ BandwidthArgs args) {
+    const Stamp begin = now();
+    const long long count = words(args);
+    const long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
+    long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    for (; i + (IN_FLIGHT - 1) * stride < count; i += IN_FLIGHT * stride) {
+        float4 value[IN_FLIGHT];
+#pragma unroll
+        for (int j = 0; j < IN_FLIGHT; ++j) value[j] = __ldcs(args.in + i + j * stride);
+#pragma unroll
+        for (int j = 0; j < IN_FLIGHT; ++j) add(sum, value[j]);
+    }
+    for (; i < count; i += stride) add(sum, __ldcs(args.in + i));
+    keep(args, sum);
+    report(begin, args.elapsed);
+}
+
+extern "C" __global__ void __launch_bounds__(512) dram_copy(const __grid_constant__ BandwidthArgs args) {
+    const Stamp begin = now();
+    const long long count = words(args);
+    const long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
+    long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+    for (; i + (IN_FLIGHT - 1) * stride < count; i += IN_FLIGHT * stride) {
+        float4 value[IN_FLIGHT];
+#pragma unroll
+        for (int j = 0; j < IN_FLIGHT; ++j) value[j] = __ldcs(args.in + i + j * stride);
+#pragma unroll
+        for (int j = 0; j < IN_FLIGHT; ++j) __stcs(args.out + i + j * stride, value[j]);
+    }
+    for (; i < count; i += stride) __stcs(args.out + i, __ldcs(args.in + i));
+    report(begin, args.elapsed);
+}
+
+// Every block walks the whole of `in`, which lies in L2, from a start of its own; .cg passes L1 by.
+extern "C" __global__ void __launch_bounds__(512) l2_read(const __grid_constant__ BandwidthArgs args) {
+    const Stamp begin = now();
+    const int count = static_cast<int>(words(args));
+    const int step = blockDim.x * IN_FLIGHT;
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    for (int repeat = 0; repeat < args.repeats; ++repeat) {
+        int base = static_cast<int>((static_cast<long long>(count / step) * blockIdx.x / gridDim.x) * step);
+        for (int done = 0; done + step <= count; done += step) {
+            float4 value[IN_FLIGHT];
+#pragma unroll
+            for (int j = 0; j < IN_FLIGHT; ++j) value[j] = __ldcg(args.in + base + j * blockDim.x + threadIdx.x);
+#pragma unroll
+            for (int j = 0; j < IN_FLIGHT; ++j) add(sum, value[j]);
+            base += step;
+            if (base + step > count) base = 0;
+        }
+    }
+    keep(args, sum);
+    report(begin, args.elapsed);
+}

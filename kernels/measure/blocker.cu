@@ -1,0 +1,51 @@
+// What timing needs on the stream besides the pass itself.
+//
+// blocker: one thread spins until the host raises a flag, so that everything behind it is already
+//   queued when it starts. A timeout in nanoseconds of the global timer keeps a lost host from hanging
+//   the device; the flag that it then leaves tells the host that the sample is worth nothing.
+// spin: one thread a block runs for a given number of nanoseconds: work of known length.
+// empty: nothing, for the cost of a launch.
+
+struct BlockerArgs {
+    const volatile int* released;   // host memory: the last ticket that may pass
+    volatile int* timed_out;        // host memory: the last ticket that gave up waiting
+    int ticket;
+    int timeout_us;
+};
+
+struct SpinArgs {
+    int* sink;          // written when the clock runs backwards, which it does not
+    int duration_ns;
+};
+
+struct EmptyArgs {
+    int* unused;
+};
+
+__device__ __forceinline__ long long global_ns() {
+    long long now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+
+extern "C" __global__ void blocker(const __grid_constant__ BlockerArgs args) {
+    const long long end = global_ns() + 1000ll * args.timeout_us;
+    // The difference survives tickets that wrap around.
+    while (*args.released - args.ticket < 0) {
+        if (global_ns() > end) {
+            *args.timed_out = args.ticket;
+            return;
+        }
+    }
+}
+
+extern "C" __global__ void spin(const __grid_constant__ SpinArgs args) {
+    const long long begin = global_ns();
+    long long elapsed = 0;
+    while (elapsed < args.duration_ns) {
+        elapsed = global_ns() - begin;
+        if (elapsed < 0) *args.sink = 1;
+    }
+}
+
+extern "C" __global__ void empty(const __grid_constant__ EmptyArgs args) {}

@@ -1,0 +1,24 @@
+// The cost of a launch that needs the one before it: each thread reads what a thread of another block
+// of the launch before wrote. dependent_pdl is the same with programmatic dependent launch: it lets
+// the next grid start at once and waits for its own predecessor only before it reads.
+// arch: 90
+
+struct DependentArgs {
+    const float* in;   // [threads of the grid]
+    float* out;        // [threads of the grid]
+    int count;
+};
+
+__device__ __forceinline__ void step(const DependentArgs& args) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const int other = i + blockDim.x;
+    args.out[i] = args.in[other < args.count ? other : other - args.count] + 1.0f;
+}
+
+extern "C" __global__ void dependent(const __grid_constant__ DependentArgs args) { step(args); }
+
+extern "C" __global__ void dependent_pdl(const __grid_constant__ DependentArgs args) {
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    step(args);
+}

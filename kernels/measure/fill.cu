@@ -1,0 +1,90 @@
+// Weights and buffers by value, so that nothing as large as a model is copied from the host.
+//
+// fill_weights draws one part of a weight tensor exactly as gputop/fill.py does: SplitMix64 of (key,
+// index), its top 24 bits centred, times one float scale, one rounding; gains add 1 with a second one.
+// A layernorm's gain can be folded in on the way (product in double, rounded once), and the part
+// can be stored transposed. fold_bias computes the bias that such a fold leaves behind.
+// fill_words writes one bit pattern: zeros, or the gate's poison.
+
+struct FillArgs {
+    float* out;          // the tensor's layer, in the plan's layout
+    const float* gain;   // [inner], folded in; absent for no fold
+    int key_low, key_high;
+    int count;           // elements of the part
+    int inner;           // row length of the canonical tensor; count for a vector
+    int first_row;       // of the part, in the tensor
+    int rows;            // of the whole tensor
+    int transposed;
+    int about_one;
+    float scale;
+};
+
+struct FoldBiasArgs {
+    float* out;           // [rows] of the part
+    const float* shift;   // [inner]
+    const float* bias;    // [rows] of the part; absent where the GEMM has none of its own
+    int key_low, key_high;
+    int rows, inner;
+    float scale;
+};
+
+struct FillWordsArgs {
+    unsigned* out;
+    int count_low, count_high;
+    int word;
+};
+
+__device__ __forceinline__ unsigned long long join(int low, int high) {
+    return (static_cast<unsigned long long>(static_cast<unsigned>(high)) << 32) | static_cast<unsigned>(low);
+}
+
+__device__ __forceinline__ float draw(unsigned long long key, unsigned long long index, float scale) {
+    unsigned long long z = key + (index + 1) * 0x9E3779B97F4A7C15ull;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    // The last step of SplitMix64, z ^= z >> 31, leaves the top 24 bits alone.
+    return __fmul_rn(static_cast<float>(static_cast<int>(z >> 40) - (1 << 23)), scale);
+}
+
+extern "C" __global__ void fill_weights(const __grid_constant__ FillArgs args) {
+    const unsigned long long key = join(args.key_low, args.key_high);
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < args.count; i += gridDim.x * blockDim.x) {
+        const int row = args.first_row + i / args.inner;
+        const int column = i % args.inner;
+        float value = draw(key, i, args.scale);
+        if (args.about_one) value = __fadd_rn(value, 1.0f);
+        if (args.gain) value = static_cast<float>(static_cast<double>(value) * args.gain[column]);
+        const long long at = args.transposed ? static_cast<long long>(column) * args.rows + row
+                                             : static_cast<long long>(row) * args.inner + column;
+        args.out[at] = value;
+    }
+}
+
+// One block of 128 threads a row; the tree is fixed, so every run gives the same bits.
+extern "C" __global__ void fold_bias(const __grid_constant__ FoldBiasArgs args) {
+    __shared__ double sums[128];
+    const unsigned long long key = join(args.key_low, args.key_high);
+    const unsigned long long first = static_cast<unsigned long long>(blockIdx.x) * args.inner;
+    double sum = 0.0;
+    for (int i = threadIdx.x; i < args.inner; i += blockDim.x) {
+        sum += static_cast<double>(draw(key, first + i, args.scale)) * args.shift[i];
+    }
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    for (int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) {
+        const double own = args.bias ? static_cast<double>(args.bias[blockIdx.x]) : 0.0;
+        args.out[blockIdx.x] = static_cast<float>(sums[0] + own);
+    }
+}
+
+extern "C" __global__ void fill_words(const __grid_constant__ FillWordsArgs args) {
+    const long long count = static_cast<long long>(join(args.count_low, args.count_high));
+    const long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
+    for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
+        args.out[i] = static_cast<unsigned>(args.word);
+    }
+}
