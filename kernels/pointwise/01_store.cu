@@ -1,4 +1,4 @@
-// Bias, residual and ReLU as a launch of their own, for GEMMs that do not write them in their store.
+// Bias, ReLU and residual as a launch of their own, for GEMMs that do not write them in their store.
 // One thread an element; reads and writes c once more, which is what fused stores save.
 #include "args.cuh"
 
@@ -9,6 +9,7 @@ extern "C" __global__ void pointwise_store(const __grid_constant__ StoreArgs arg
     float* c = args.c + static_cast<long long>(row) * args.ldc + column;
     float value = *c;
     if (args.bias) value += args.bias[column];
+    if (args.relu) value = fmaxf(value, 0.0f);
     if (args.residual) value += args.residual[static_cast<long long>(row) * args.ldr + column];
-    *c = args.relu ? fmaxf(value, 0.0f) : value;
+    *c = value;
 }

@@ -1,0 +1,15 @@
+// cp.async: 16 bytes from global to shared memory without passing through registers (sm_80 and up).
+#pragma once
+
+__device__ __forceinline__ void copy_async_16(float* shared, const float* global) {
+    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(address), "l"(global));
+}
+
+__device__ __forceinline__ void copy_async_commit() { asm volatile("cp.async.commit_group;\n"); }
+
+// Waits until at most PENDING of the newest committed groups are still under way.
+template <int PENDING>
+__device__ __forceinline__ void copy_async_wait() {
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(PENDING));
+}

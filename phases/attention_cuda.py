@@ -1,0 +1,104 @@
+"""The cuda backend's attention (`AttentionArgs` of kernels/include/args.cuh)."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from gputop.spec import WORD_BYTES, Argument, Dims, Kernel, Launch, Plan, Scratch, Task, Traffic, View
+
+COVERS = ("attention",)
+THREADS = 128
+
+
+def queries(task: Task, dims: Dims) -> int:
+    """Rows asked for in each sequence."""
+    return task.output.rows // dims.batch
+
+
+def arguments(task: Task, dims: Dims, scores: Scratch | None) -> tuple[Argument, ...]:
+    """`AttentionArgs` in order."""
+    q, k, v = (task.operand(role) for role in "qkv")
+    assert isinstance(q, View) and isinstance(k, View)
+    return (
+        q,
+        k,
+        v,
+        task.output,
+        scores,
+        dims.batch,
+        dims.seq,
+        dims.heads,
+        dims.d_head,
+        queries(task, dims),
+        q.ld,
+        k.ld,
+        task.output.ld,
+        dims.d_head**-0.5,
+    )
+
+
+def _naive(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+    task = tasks[0]
+    rows = queries(task, dims)
+    score_rows = dims.batch * dims.heads * rows
+    args = arguments(task, dims, Scratch("scores", score_rows * dims.seq * WORD_BYTES))
+    block = (THREADS, 1, 1)
+    return (
+        Launch(
+            "attention_naive_scores",
+            (ceil(dims.seq / THREADS), rows, dims.batch * dims.heads),
+            block,
+            args,
+        ),
+        Launch("attention_naive_softmax", (ceil(score_rows / THREADS), 1, 1), block, args),
+        Launch("attention_naive_values", (ceil(dims.d_model / THREADS), rows, dims.batch), block, args),
+    )
+
+
+def _parallel(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+    task = tasks[0]
+    grid = (queries(task, dims), dims.heads, dims.batch)
+    args = arguments(task, dims, None)
+    return (Launch("attention_parallel", grid, (THREADS, 1, 1), args, smem_bytes=dims.seq * WORD_BYTES),)
+
+
+def _parallel_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
+    if dims.seq * WORD_BYTES > 48 * 1024:
+        return f"attention_parallel keeps a row of scores in 48 KiB of shared memory, and seq is {dims.seq}"
+    return None
+
+
+def _traffic(task: Task, dims: Dims, score_trips: int) -> Traffic:
+    """Every block reads its visible keys and values from L2; scores travel `score_trips` times."""
+    rows = queries(task, dims)
+    visible = dims.batch * sum(dims.seq - rows + 1 + row for row in range(rows))
+    return Traffic(
+        flops=float(4 * visible * dims.d_model + 6 * visible * dims.heads),
+        l2_bytes=float(WORD_BYTES * (2 * visible * dims.d_model + score_trips * visible * dims.heads)),
+        pipe="fp32",
+    )
+
+
+KERNELS = (
+    Kernel(
+        name="attention_naive",
+        backend="cuda",
+        idea="Three launches through a score matrix in memory; one thread does a row's softmax.",
+        covers=COVERS,
+        entries=("attention_naive_scores", "attention_naive_softmax", "attention_naive_values"),
+        source="attention/01_naive.cu",
+        launches=_naive,
+        traffic=lambda tasks, plan, dims: _traffic(tasks[0], dims, 6),
+    ),
+    Kernel(
+        name="attention_parallel",
+        backend="cuda",
+        idea="One block a row: dot products by warps, softmax by shuffle tree, scores in shared memory.",
+        covers=COVERS,
+        entries=("attention_parallel",),
+        source="attention/07_parallel.cu",
+        limits=_parallel_limits,
+        launches=_parallel,
+        traffic=lambda tasks, plan, dims: _traffic(tasks[0], dims, 0),
+    ),
+)
