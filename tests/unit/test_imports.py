@@ -1,0 +1,83 @@
+"""Which module loads what, asked of fresh interpreters: import-linter sees only written imports of ours."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gputop.client import Client
+from gputop.spec import PlanRequest
+from gputop.workloads import parse_workload
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SCREEN = ("textual", "rich", "plotext")
+MEASURING = ("gputop.session", "gputop.backends", "gputop.worker", "gputop.catalog")
+GPU = ("cupy", "cuda", "nvmath", "cupti", "torch")
+
+
+def loaded_by(code: str) -> frozenset[str]:
+    """Names in `sys.modules` once `code` has run in an interpreter of its own."""
+    report = f"{code}\nimport sys\nprint('\\n'.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", report], cwd=ROOT, check=True, capture_output=True, text=True, timeout=60
+    )
+    return frozenset(done.stdout.split())
+
+
+def among(modules: frozenset[str], packages: tuple[str, ...]) -> list[str]:
+    """Those of `modules` that are one of `packages` or lie below it."""
+    return sorted(m for m in modules if any(m == p or m.startswith(f"{p}.") for p in packages))
+
+
+@pytest.mark.parametrize(
+    ("module", "forbidden"),
+    [
+        ("gputop.tui.app", (*MEASURING, *GPU)),
+        ("gputop.client", (*MEASURING, *GPU, *SCREEN)),
+        ("gputop.worker", ("gputop.client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
+        ("gputop.session", ("gputop.client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
+        ("gputop.backends.cpu", ("gputop.session", "gputop.backends.cuda", *GPU, *SCREEN)),
+        ("gputop.export", (*MEASURING, *GPU, *SCREEN, "numpy")),
+        ("gputop.cli.commands", (*MEASURING, *GPU, *SCREEN, "numpy", "gputop.tui")),
+    ],
+)
+def test_a_module_loads_only_what_is_its_business(module: str, forbidden: tuple[str, ...]) -> None:
+    modules = loaded_by(f"import {module}")
+    assert module in modules
+    assert among(modules, forbidden) == []
+
+
+def test_the_screen_does_load_textual() -> None:
+    """So that the list above names what textual is really called."""
+    assert "textual" in loaded_by("import gputop.tui.app")
+
+
+def test_the_package_itself_loads_nothing() -> None:
+    modules = loaded_by("import gputop")
+    assert among(modules, ("gputop",)) == ["gputop"]
+
+
+def test_a_worker_at_work_loads_no_screen_and_no_client(tmp_path: Path) -> None:
+    """A real worker on a real window, its every import reported by the interpreter on its stderr."""
+    log = tmp_path / "worker.log"
+    command = (sys.executable, "-X", "importtime", "-m", "gputop", "worker")
+    with Client(command=command, log_path=log) as client:
+        client.open("cpu", parse_workload("tiny"))
+        window = client.measure(PlanRequest("cpu-blas"), seconds=0.2)
+    assert window.lanes[0].device_s is not None
+    lines = log.read_text().splitlines()
+    imports = frozenset(line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:"))
+    assert {"gputop.worker", "gputop.session", "gputop.backends.cpu", "numpy"} <= imports
+    assert among(imports, ("gputop.client", "gputop.tui", *GPU, *SCREEN)) == []
+
+
+@pytest.mark.parametrize("folder", ["kernels", "phases"])
+def test_neither_folder_is_a_package(folder: str) -> None:
+    """Both names belong to other distributions, which a package of ours would hide."""
+    files = list((ROOT / folder).rglob("*"))
+    assert any(path.is_file() for path in files)
+    assert [path for path in files if path.name == "__init__.py"] == []
