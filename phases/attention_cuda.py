@@ -68,6 +68,39 @@ def _parallel_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     return None
 
 
+FLASH_QUERIES, FLASH_KEYS = 16, 32
+FLASH_HEADS = (32, 64, 128)
+
+
+def _flash(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+    task = tasks[0]
+    grid = (ceil(queries(task, dims) / FLASH_QUERIES), dims.heads, dims.batch)
+    row = dims.d_head + 4
+    words = FLASH_QUERIES * row + 4 * FLASH_KEYS * row + FLASH_QUERIES * (FLASH_KEYS + 1)
+    args = arguments(task, dims, None)
+    entry = f"attention_flash_{dims.d_head}"
+    return (Launch(entry, grid, (THREADS, 1, 1), args, smem_bytes=words * WORD_BYTES),)
+
+
+def _flash_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
+    if dims.d_head not in FLASH_HEADS:
+        return f"attention_flash takes a d_head of {', '.join(map(str, FLASH_HEADS))}, and it is {dims.d_head}"
+    return None
+
+
+def _flash_traffic(task: Task, dims: Dims) -> Traffic:
+    """Keys and values once for each tile of queries that sees them."""
+    rows = queries(task, dims)
+    tiles = ceil(rows / FLASH_QUERIES)
+    visible = [min(dims.seq, dims.seq - rows + (tile + 1) * FLASH_QUERIES) for tile in range(tiles)]
+    keys = dims.batch * sum(ceil(seen / FLASH_KEYS) * FLASH_KEYS for seen in visible)
+    return Traffic(
+        flops=float(keys * FLASH_QUERIES * (4 * dims.d_model + 6 * dims.heads)),
+        l2_bytes=float(WORD_BYTES * 2 * dims.d_model * (keys + task.output.rows)),
+        pipe="fp32",
+    )
+
+
 def _traffic(task: Task, dims: Dims, score_trips: int) -> Traffic:
     """Every block reads its visible keys and values from L2; scores travel `score_trips` times."""
     rows = queries(task, dims)
@@ -100,5 +133,16 @@ KERNELS = (
         limits=_parallel_limits,
         launches=_parallel,
         traffic=lambda tasks, plan, dims: _traffic(tasks[0], dims, 0),
+    ),
+    Kernel(
+        name="attention_flash",
+        backend="cuda",
+        idea="Keys and values stream through shared memory for 16 queries at once; softmax computed online.",
+        covers=COVERS,
+        entries=tuple(f"attention_flash_{d_head}" for d_head in FLASH_HEADS),
+        source="attention/14_flash.cu",
+        limits=_flash_limits,
+        launches=_flash,
+        traffic=lambda tasks, plan, dims: _flash_traffic(tasks[0], dims),
     ),
 )

@@ -6,6 +6,12 @@ __device__ __forceinline__ void copy_async_16(float* shared, const float* global
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(address), "l"(global));
 }
 
+// The same, or 16 zero bytes where `inside` is false; `global` must be a valid address either way.
+__device__ __forceinline__ void copy_async_16_or_zero(float* shared, const float* global, bool inside) {
+    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(address), "l"(global), "r"(inside ? 16 : 0));
+}
+
 __device__ __forceinline__ void copy_async_commit() { asm volatile("cp.async.commit_group;\n"); }
 
 // Waits until at most PENDING of the newest committed groups are still under way.
