@@ -1,0 +1,51 @@
+"""Every key of the screen, one record each: bindings, palette and help are made from this table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.binding import Binding
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something the user can ask for from any pane."""
+
+    keys: str
+    """As Textual names them, separated by commas."""
+    shown: str
+    """As a person names them."""
+    name: str
+    """The app's action."""
+    label: str
+    """For the footer; a word or two."""
+    doc: str
+    """For palette and help; a sentence."""
+    footer: bool = True
+
+    @property
+    def binding(self) -> Binding:
+        return Binding(
+            self.keys, self.name, self.label, show=self.footer, key_display=self.shown, tooltip=self.doc
+        )
+
+
+ACTIONS = (
+    Action("space", "space", "stop_or_go", "stop/go", "Stop measuring, or go on; the window under way closes early"),
+    Action("p", "p", "pin", "pin", "Pin the current plan: every window pairs the next plans with it; again to unpin"),
+    Action("f", "f", "freeze", "freeze", "Hold the window on the screen, or let go; measuring goes on behind it"),
+    Action("e", "e", "export", "export", "Write the phase table as CSV, once the plan has passed both gates"),
+    Action("l", "l", "log", "log", "Open or close what the worker says"),
+    Action("t", "t", "go_toggles", "toggles", "Go to the toggles", footer=False),
+    Action("d", "d", "go_dispatch", "dispatch", "Go to the dispatch table", footer=False),
+    Action("escape", "esc", "put_away", "put away", "Put the message of what went wrong away", footer=False),
+    Action("question_mark", "?", "help", "help", "Every key, column, mark and colour"),
+    Action("q", "q", "quit", "quit", "End the worker and leave"),
+)
+
+MOVING = (
+    ("↑ ↓", "Move within a pane; the line at the bottom explains what is highlighted"),
+    ("enter, click", "Make the rung current, flip the toggle, open a site's kernels"),
+    ("tab, shift+tab", "Next pane, pane before"),
+    ("ctrl+p", "Palette: every action by name"),
+)

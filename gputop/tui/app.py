@@ -1,0 +1,317 @@
+"""The terminal application: holds the state, hands wishes to the sampler, and answers every key."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import ClassVar
+
+from textual.app import App, SystemCommand
+from textual.binding import BindingType
+from textual.screen import Screen
+from textual.timer import Timer
+
+from gputop.client import Client
+from gputop.errors import BadInput
+from gputop.export import open_target, phase_csv
+from gputop.results import Row, SiteView
+from gputop.spec import PlanRequest
+from gputop.target import STDOUT
+from gputop.tui import state as states
+from gputop.tui.actions import ACTIONS
+from gputop.tui.messages import (
+    CannotOpen,
+    CheckFailed,
+    DeviceReady,
+    GateChecked,
+    PlanReady,
+    PlanRefused,
+    Said,
+    WindowFailed,
+    WindowReady,
+    WorkerDied,
+)
+from gputop.tui.options import Options
+from gputop.tui.palette import THEME
+from gputop.tui.sampler import Measurer, Sampler, Wish
+from gputop.tui.screens.ask import AskScreen
+from gputop.tui.screens.help import HelpScreen
+from gputop.tui.screens.kernels import KernelsScreen
+from gputop.tui.screens.main import MainScreen
+from gputop.tui.state import Shot, State
+
+UPDATE_S = 0.5
+"""Least time between two drawings of what the worker sends."""
+AGE_S = 1.0
+"""How often ages and the log are brought up to date."""
+
+
+class GputopApp(App[int]):
+    """One worker, one state, one main screen."""
+
+    TITLE = "gputop"
+    CSS_PATH = "app.tcss"
+    ENABLE_COMMAND_PALETTE = True
+    BINDINGS: ClassVar[list[BindingType]] = [action.binding for action in ACTIONS]
+
+    def __init__(
+        self, options: Options, client: Measurer, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`clock` is for ages on the screen, in seconds from any origin."""
+        super().__init__()
+        self.state = State()
+        self.options = options
+        self._client = client
+        self._clock = clock
+        self._sampler = Sampler(client, options, self.post_message)
+        self._drawn_s = -UPDATE_S
+        self._due: Timer | None = None
+        self._export: tuple[Shot, str] | None = None
+        """The window to be written and the file's name, while the gates are run."""
+        self._main = MainScreen()
+
+    def on_mount(self) -> None:
+        self.register_theme(THEME)
+        self.theme = THEME.name
+        self.push_screen(self._main)
+        self._sampler.start()
+        self.set_interval(AGE_S, self._grow_older)
+
+    def on_unmount(self) -> None:
+        self._sampler.finish()
+
+    # Drawing
+
+    def become(self, state: State) -> None:
+        """Take a new state because of a key: wish for it and draw it at once."""
+        self.state = state
+        self._sampler.want(Wish(state.pair, state.measuring))
+        self._draw()
+
+    def _learn(self, state: State) -> None:
+        """Take a new state because of an event: wish for it, and draw it at most twice a second."""
+        self.state = state
+        self._sampler.want(Wish(state.pair, state.measuring))
+        wait_s = UPDATE_S - (time.monotonic() - self._drawn_s)
+        if wait_s <= 0:
+            self._draw()
+        elif self._due is None:
+            self._due = self.set_timer(wait_s, self._draw)
+
+    def _draw(self) -> None:
+        if self._due is not None:
+            self._due.stop()
+            self._due = None
+        self._drawn_s = time.monotonic()
+        if self._main.is_mounted:
+            self._main.show(self.state, self._clock())
+
+    def _grow_older(self) -> None:
+        self._main.show_age(self._clock())
+        self._main.show_log(self._client.log.lines())
+
+    def _complain(self, reason: str) -> None:
+        self.notify(reason, severity="error", timeout=8, markup=False)
+
+    # What the sampler says
+
+    def on_device_ready(self, message: DeviceReady) -> None:
+        self._learn(states.device_ready(self.state, message.opened, first_request(self.options)))
+
+    def on_cannot_open(self, message: CannotOpen) -> None:
+        self.exit(message.exit_code, return_code=message.exit_code, message=message.reason)
+
+    def on_plan_ready(self, message: PlanReady) -> None:
+        self._learn(states.plan_ready(self.state, message.request, message.view))
+
+    def on_plan_refused(self, message: PlanRefused) -> None:
+        self._complain(message.reason)
+        self._learn(states.plan_refused(self.state, message.request, message.reason))
+
+    def on_window_ready(self, message: WindowReady) -> None:
+        self._learn(states.window_ready(self.state, Shot(message.pair, message.window, self._clock())))
+
+    def on_window_failed(self, message: WindowFailed) -> None:
+        self._complain(message.reason)
+        self._learn(states.window_failed(self.state, message.reason))
+
+    def on_worker_died(self, message: WorkerDied) -> None:
+        lost = f"{message.reason} Its window is lost. " + (
+            "A new worker is starting." if message.retrying else "Press space to try again, or q to leave."
+        )
+        self._complain(lost)
+        self._learn(states.worker_died(self.state, lost, message.retrying))
+
+    def on_said(self, message: Said) -> None:
+        self._learn(replace(self.state, doing=message.text))
+
+    def on_check_failed(self, message: CheckFailed) -> None:
+        self._export = None
+        self._complain(f"Not exported: {message.reason}")
+        self._learn(replace(self.state, trouble=f"Not exported: {message.reason}", doing=""))
+
+    def on_gate_checked(self, message: GateChecked) -> None:
+        wanted, self._export = self._export, None
+        self._learn(replace(self.state, doing=""))
+        if wanted is None:
+            return
+        shot, name = wanted
+        if not message.gate.ok:
+            self._complain(f"Not exported, the gate failed: {message.gate.where}")
+            return
+        self._write(states.export_rows(shot, message.gate), name)
+
+    def _write(self, rows: tuple[Row, ...], name: str) -> None:
+        try:
+            open_target(name).write(phase_csv(rows))
+        except BadInput as error:
+            self._complain(f"Not exported: {error}")
+            return
+        self.notify(f"{len(rows)} rows written to {name}.", markup=False)
+
+    # What the user chooses
+
+    def on_main_screen_chosen(self, message: MainScreen.Chosen) -> None:
+        choose = {
+            "ladder": self._choose_rung,
+            "toggles": self._flip,
+            "dispatch": self._open_kernels,
+            "phases": self._open_kernels,
+        }
+        choose[message.pane](message.key)
+
+    def _choose_rung(self, key: str) -> None:
+        if key not in {rung.id for rung in self.state.rungs}:
+            return
+        rung = self.state.rung(key)
+        if rung is not None and rung.refused:
+            self.notify(f"{rung.id} can't run here: {rung.refused}", severity="warning", markup=False)
+            return
+        self.become(states.choose_rung(self.state, key))
+
+    def _flip(self, name: str) -> None:
+        toggle, current = self.state.toggle(name), self.state.current
+        if toggle is None or current is None:
+            return
+        if not toggle.values:
+            self._ask_number(name, toggle.value)
+            return
+        value = states.next_value(toggle)
+        if value is None:
+            why = "; ".join(f"{refused}: {reason}" for refused, reason in toggle.refused)
+            self.notify(f"{name} stays {toggle.value}. {why}", severity="warning", markup=False)
+            return
+        self.become(states.change_plan(self.state, states.with_toggle(current, name, value)))
+
+    def _ask_number(self, name: str, value: str) -> None:
+        def flip(answer: str | None) -> None:
+            if answer is not None and self.state.current is not None:
+                request = states.with_toggle(self.state.current, name, answer)
+                self.become(states.change_plan(self.state, request))
+
+        def objection(answer: str) -> str:
+            good = answer.isascii() and answer.isdigit() and int(answer) > 0
+            return "" if good else "A whole number from 1 up is needed."
+
+        self.push_screen(AskScreen(f"{name}: how many?", value, objection), flip)
+
+    def _open_kernels(self, site_name: str) -> None:
+        sites = self.state.view.sites if self.state.view else ()
+        site = next((site for site in sites if site.site == site_name), None)
+        if site is None:
+            self.notify(f"{site_name} is computed by one kernel with its neighbours.", markup=False)
+            return
+
+        def use(kernel: str | None) -> None:
+            if kernel is not None:
+                self._use(site, kernel)
+
+        self.push_screen(KernelsScreen(site), use)
+
+    def _use(self, site: SiteView, kernel: str) -> None:
+        if kernel != site.kernel and self.state.current is not None:
+            request = states.with_kernel(self.state.current, site.site, kernel)
+            self.become(states.change_plan(self.state, request))
+
+    # Keys
+
+    def action_stop_or_go(self) -> None:
+        self.become(states.stop_or_go(self.state))
+
+    def action_pin(self) -> None:
+        self.become(states.pin_or_unpin(self.state))
+
+    def action_freeze(self) -> None:
+        if self.state.latest is None:
+            self.notify("There is no window to hold so far.", severity="warning")
+            return
+        self.become(states.freeze_or_thaw(self.state))
+
+    def action_put_away(self) -> None:
+        self.become(replace(self.state, trouble=""))
+
+    def action_log(self) -> None:
+        if self._main.open_or_close_log():
+            self._main.show_log(self._client.log.lines())
+
+    def action_go_toggles(self) -> None:
+        self._main.go_to("toggles")
+
+    def action_go_dispatch(self) -> None:
+        self._main.go_to("dispatch")
+
+    def action_help(self) -> None:
+        self.push_screen(HelpScreen())
+
+    def action_export(self) -> None:
+        shot, lane = self.state.shot, self.state.lane
+        if shot is None or lane is None or not lane.rows:
+            self.notify("Nothing to export: no window with times is on the screen.", severity="warning")
+            return
+
+        def begin(name: str | None) -> None:
+            if name is not None:
+                self._export = (shot, name)
+                self._sampler.check(shot.pair.current)
+                self._learn(replace(self.state, doing="checking every phase before the export"))
+
+        question = f"Write the phase table of window {shot.window.number} ({lane.plan}) as CSV to:"
+        self.push_screen(AskScreen(question, default_file(self.state), unwritable), begin)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        for action in ACTIONS:
+            yield SystemCommand(action.label, action.doc, self._run(action.name))
+
+    def _run(self, name: str) -> Callable[[], object]:
+        return lambda: self.call_later(self.run_action, name)
+
+
+def first_request(options: Options) -> PlanRequest | None:
+    """The plan to open on, with the batch of the command line; None leaves both to the backend."""
+    return options.request
+
+
+def default_file(state: State) -> str:
+    """`gputop-cpu-blas-20260102-030405.csv`."""
+    rung = state.lane.rung if state.lane else "plan"
+    return f"gputop-{rung}-{datetime.now(UTC):%Y%m%d-%H%M%S}.csv"
+
+
+def unwritable(name: str) -> str:
+    """Why a file can't be written, or nothing."""
+    if name == STDOUT:
+        return "The terminal is taken by this screen: name a file."
+    try:
+        open_target(name)
+    except BadInput as error:
+        return str(error)
+    return ""
+
+
+def run_tui(options: Options) -> int:
+    """Run until the user leaves; returns the exit code. A device that can't be had is said on stderr."""
+    app = GputopApp(options, Client(remote=options.remote))
+    app.run()
+    return app.return_code or 0

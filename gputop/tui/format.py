@@ -1,0 +1,119 @@
+"""Numbers and bars as cells of fixed width: one unit a table, points aligned, a dash for the unknown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rich.cells import cell_len, set_cell_size
+from rich.style import Style
+from rich.text import Text
+
+from gputop.tui.palette import EXCESS, FLOOR, MUTED, term_mark
+from gputop.units import UNKNOWN
+
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+SOLID = "█"
+EXCESS_CELL = "░"
+UNJUDGED_CELL = "▒"
+MS_FROM_S = 0.01
+"""A table whose largest time is below this is written in microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeUnit:
+    """The unit that all times of one table share."""
+
+    name: str
+    per_second: float
+    decimals: int
+
+    def write(self, value_s: float | None) -> str:
+        if value_s is None or not math.isfinite(value_s):
+            return UNKNOWN
+        return f"{value_s * self.per_second:.{self.decimals}f}"
+
+    def signed(self, value_s: float | None) -> str:
+        """With its sign, a minus as wide as the plus; nothing at all reads ±0."""
+        text = self.write(value_s)
+        if value_s is None or text == UNKNOWN:
+            return text
+        if float(text) == 0:
+            return f"±{text.lstrip('-')}"
+        return text.replace("-", "−") if value_s < 0 else f"+{text}"
+
+
+def time_unit(values_s: Iterable[float | None]) -> TimeUnit:
+    """Microseconds or milliseconds, with decimals such that the largest value keeps about five digits."""
+    largest_s = max((value for value in values_s if value is not None), default=0.0)
+    if largest_s < MS_FROM_S:
+        return TimeUnit("µs", 1e6, 1 if largest_s < 1e-3 else 0)
+    decimals = 3 if largest_s < 0.1 else 2 if largest_s < 1 else 1
+    return TimeUnit("ms", 1e3, decimals)
+
+
+def fitted(cell: str | Text, width: int, right: bool = False) -> Text:
+    """Exactly `width` cells: padded, or cut with an ellipsis."""
+    text = cell.copy() if isinstance(cell, Text) else Text(cell)
+    text.no_wrap = True
+    if text.cell_len > width:
+        text.truncate(width, overflow="ellipsis")
+    missing = width - text.cell_len
+    if right:
+        text.pad_left(missing)
+    else:
+        text.pad_right(missing)
+    return text
+
+
+def shortened(text: str, width: int) -> str:
+    """At most `width` cells, the end given up for an ellipsis."""
+    return text if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
+
+
+def efficiency(value: float | None) -> str:
+    """Percent of the floor; above it says so instead of being clamped."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    return f">{100 * value:.0f}%" if value > 1 else f"{100 * value:.0f}%"
+
+
+def fraction(value: float | None) -> str:
+    """Percent of a whole."""
+    return UNKNOWN if value is None or not math.isfinite(value) else f"{100 * value:.0f}%"
+
+
+def floor_bar(time_s: float | None, floor_s: float | None, largest_s: float, width: int) -> Text:
+    """A phase's time as a bar, `largest_s` filling the width: solid up to the floor, shaded beyond it.
+
+    The shaded part is what could be won. Without a floor the whole bar is of one other shade.
+    """
+    if not time_s or largest_s <= 0:
+        return Text(" " * width)
+    length = min(width, max(1, round(width * time_s / largest_s)))
+    if floor_s is None:
+        return Text(UNJUDGED_CELL * length, Style(color=MUTED)) + Text(" " * (width - length))
+    eighths = min(8 * length, round(8 * length * floor_s / time_s))
+    whole, part = divmod(eighths, 8)
+    bar = Text(SOLID * whole, Style(color=FLOOR))
+    if part:
+        bar.append(EIGHTHS[part], Style(color=FLOOR))
+    bar.append(EXCESS_CELL * (length - whole - (part > 0)), Style(color=EXCESS))
+    return bar + Text(" " * (width - length))
+
+
+def binds_strip(strip: Iterable[tuple[str, float]], width: int) -> Text:
+    """Each term's letter and a line as long as its share of the time, in pass order.
+
+    Shares are rounded so that they add up to `width`; a run too short for a cell is left out.
+    """
+    text, drawn, passed = Text(), 0, 0.0
+    for term, share in strip:
+        passed += share
+        end = round(width * passed)
+        if end > drawn:
+            mark = term_mark(term)
+            text.append(mark.letter + "━" * (end - drawn - 1), Style(color=mark.color))
+            drawn = end
+    return text

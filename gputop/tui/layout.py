@@ -1,0 +1,112 @@
+"""Where things go at a given terminal size: which columns fit a table, how the left side is divided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MIN_WIDTH = 60
+MIN_HEIGHT = 15
+ROOMY_WIDTH = 110
+ROOMY_HEIGHT = 34
+"""From here up panes have frames and titles."""
+GAP = 1
+"""Cells between two columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table on the screen."""
+
+    key: str
+    label: str
+    width: int
+    """The least it can do with."""
+    priority: int
+    """Dropped from the highest down when room is short; 0 always stays."""
+    right: bool = False
+    grows_to: int = 0
+    """Takes spare room up to this width; 0: keeps its own."""
+    doc: str = ""
+    """What it says, for the help screen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A column with the width it was given."""
+
+    column: Column
+    width: int
+
+
+def fit(columns: Sequence[Column], width: int) -> tuple[Fitted, ...]:
+    """The columns that fit in `width` cells, by priority, spare room given to those that grow."""
+    kept = list(columns)
+    while len(kept) > 1 and _needed(kept) > width:
+        least = max(kept, key=lambda column: column.priority)
+        if least.priority == 0:
+            break
+        kept.remove(least)
+    spare = max(0, width - _needed(kept))
+    widths = {column.key: column.width for column in kept}
+    growing = [column for column in kept if column.grows_to > column.width]
+    while spare and growing:
+        for column in list(growing):
+            if not spare:
+                break
+            widths[column.key] += 1
+            spare -= 1
+            if widths[column.key] == column.grows_to:
+                growing.remove(column)
+    return tuple(Fitted(column, widths[column.key]) for column in kept)
+
+
+def _needed(columns: Sequence[Column]) -> int:
+    return sum(column.width for column in columns) + GAP * (len(columns) - 1)
+
+
+def left_width(total: int) -> int:
+    """Cells for the ladder's side."""
+    if total < 80:
+        return 25
+    if total < ROOMY_WIDTH:
+        return 33 + (total - 80) // 4
+    return min(56, 44 + (total - ROOMY_WIDTH) // 5)
+
+
+def roomy(width: int, height: int) -> bool:
+    return width >= ROOMY_WIDTH and height >= ROOMY_HEIGHT
+
+
+def too_small(width: int, height: int) -> str:
+    """The sentence shown instead of the screen where it can't be read; empty where it can."""
+    if width >= MIN_WIDTH and height >= MIN_HEIGHT:
+        return ""
+    return (
+        f"This terminal has {width}x{height} cells. gputop needs {MIN_WIDTH}x{MIN_HEIGHT}, "
+        "and is at ease from 80x24 up: please make it larger."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LeftHeights:
+    """Rows for the panes on the left, frames and headings included."""
+
+    ladder: int
+    toggles: int
+    dispatch: int
+    stacked: bool
+    """False: toggles and dispatch take turns in one place of `toggles` rows."""
+
+
+def left_heights(height: int, ladder: int, toggles: int, dispatch: int) -> LeftHeights:
+    """Divide `height` among panes that would like so many rows each.
+
+    Toggles and dispatch stand one above the other where all three fit whole, else they take turns
+    below a ladder that gets what the larger of them leaves, but at least half.
+    """
+    if ladder + toggles + dispatch <= height:
+        return LeftHeights(ladder, toggles, height - ladder - toggles, stacked=True)
+    turn = max(toggles, dispatch)
+    upper = min(ladder, max(height - turn, height // 2))
+    return LeftHeights(upper, height - upper, height - upper, stacked=False)

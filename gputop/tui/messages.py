@@ -1,0 +1,101 @@
+"""What crosses from the sampler's thread to the screen: one frozen fact a message."""
+
+from __future__ import annotations
+
+from textual.message import Message
+
+from gputop.protocol import Opened
+from gputop.results import Gate, PlanView, Window
+from gputop.spec import PlanRequest
+from gputop.tui.state import Pair
+
+
+class DeviceReady(Message):
+    """The worker opened its device; also after a restart."""
+
+    def __init__(self, opened: Opened) -> None:
+        super().__init__()
+        self.opened = opened
+
+
+class CannotOpen(Message):
+    """The device or workload asked for can't be had: there is nothing to show."""
+
+    def __init__(self, reason: str, exit_code: int) -> None:
+        super().__init__()
+        self.reason = reason
+        self.exit_code = exit_code
+
+
+class PlanReady(Message):
+    """A plan resolved, with what can be changed on it."""
+
+    def __init__(self, request: PlanRequest, view: PlanView) -> None:
+        super().__init__()
+        self.request = request
+        self.view = view
+
+
+class PlanRefused(Message):
+    """A plan that can't be."""
+
+    def __init__(self, request: PlanRequest, reason: str) -> None:
+        super().__init__()
+        self.request = request
+        self.reason = reason
+
+
+class WindowReady(Message):
+    """One window closed."""
+
+    def __init__(self, pair: Pair, window: Window) -> None:
+        super().__init__()
+        self.pair = pair
+        self.window = window
+
+
+class WindowFailed(Message):
+    """A window could not be measured; the sampler waits for another wish."""
+
+    def __init__(self, pair: Pair, reason: str) -> None:
+        super().__init__()
+        self.pair = pair
+        self.reason = reason
+
+
+class GateChecked(Message):
+    """Both gates of a plan were run for an export."""
+
+    def __init__(self, request: PlanRequest, gate: Gate) -> None:
+        super().__init__()
+        self.request = request
+        self.gate = gate
+
+
+class CheckFailed(Message):
+    """The gates asked for could not be run."""
+
+    def __init__(self, request: PlanRequest, reason: str) -> None:
+        super().__init__()
+        self.request = request
+        self.reason = reason
+
+
+class WorkerDied(Message):
+    """The measuring process is gone, and with it the window under way."""
+
+    def __init__(self, reason: str, retrying: bool) -> None:
+        super().__init__()
+        self.reason = reason
+        self.retrying = retrying
+
+
+class Said(Message):
+    """What the worker is doing just now; a newer one replaces one not yet handled."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, Said)

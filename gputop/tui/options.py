@@ -1,0 +1,25 @@
+"""What the screen is started with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gputop.spec import PlanRequest, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The plan and measuring options of the command line, as the screen needs them."""
+
+    backend: str
+    workload: Workload
+    device: str | None = None
+    batch: int | None = None
+    """None: the workload's own."""
+    request: PlanRequest | None = None
+    """The plan to open on; None: the backend's default rung."""
+    kernels_dir: str | None = None
+    seconds: float | None = None
+    """Budget of one window; None: the worker's own."""
+    remote: str | None = None
+    """Host whose worker measures; None: this machine."""

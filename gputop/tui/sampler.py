@@ -1,0 +1,280 @@
+"""The thread that owns the client: it measures what the screen wishes for, one window after another.
+
+The screen never waits for it. A new wish ends the window under way; everything it learns crosses
+over as one frozen message.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from textual.message import Message
+
+from gputop.client import OnProgress
+from gputop.errors import GputopError, WorkerLost
+from gputop.protocol import Opened
+from gputop.results import Gate, PlanView, Window
+from gputop.spec import PlanRequest, Workload
+from gputop.tui.messages import (
+    CannotOpen,
+    CheckFailed,
+    DeviceReady,
+    GateChecked,
+    PlanReady,
+    PlanRefused,
+    Said,
+    WindowFailed,
+    WindowReady,
+    WorkerDied,
+)
+from gputop.tui.options import Options
+from gputop.tui.state import Pair
+from gputop.workerlog import WorkerLog
+
+LOSSES_IN_A_ROW = 3
+"""A worker that dies this often without one window between is not started again by itself."""
+FAREWELL_S = 3.0
+"""How long quitting waits for the call under way before the worker is killed."""
+
+
+class Measurer(Protocol):
+    """What the sampler needs of a client."""
+
+    log: WorkerLog
+
+    def start(self) -> object: ...
+
+    def open(
+        self,
+        backend: str,
+        workload: Workload,
+        *,
+        device: str | None = None,
+        kernels_dir: str | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Opened: ...
+
+    def resolve(self, request: PlanRequest) -> PlanView: ...
+
+    def measure(
+        self,
+        current: PlanRequest,
+        pinned: PlanRequest | None = None,
+        *,
+        seconds: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Window: ...
+
+    def check(self, request: PlanRequest, *, on_progress: OnProgress | None = None) -> Gate: ...
+
+    def stop(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def restart(self, *, on_progress: OnProgress | None = None) -> Opened | None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the screen would like to see measured."""
+
+    pair: Pair | None = None
+    measuring: bool = True
+
+
+class Sampler(threading.Thread):
+    """Owns one client from its start to its end."""
+
+    def __init__(self, client: Measurer, options: Options, post: Callable[[Message], object]) -> None:
+        """`post` must be safe to call from another thread, as Textual's post_message is."""
+        super().__init__(name="sampler", daemon=True)
+        self._client = client
+        self._options = options
+        self._post = post
+        self._changed = threading.Condition()
+        self._wish = Wish()
+        self._resolved: set[PlanRequest] = set()
+        self._checks: deque[PlanRequest] = deque()
+        self._settled: Pair | None = None
+        """A pair that needs no further window: its plan is refused, fails its gate, or can't be run."""
+        self._under_way: Pair | None = None
+        self._losses = 0
+        self._lost = False
+        self._finished = False
+
+    # Called from the screen's thread
+
+    def want(self, wish: Wish) -> None:
+        """Measure this from here on; a window of anything else ends early."""
+        with self._changed:
+            if wish == self._wish:
+                return
+            self._wish = wish
+            self._settled = None
+            if wish.measuring and self._lost:
+                self._losses = 0
+            cut = self._under_way is not None and (not wish.measuring or self._under_way != wish.pair)
+            self._changed.notify()
+        if cut:
+            self._client.stop()
+
+    def check(self, request: PlanRequest) -> None:
+        """Run both gates of a plan, before its next window."""
+        with self._changed:
+            self._checks.append(request)
+            cut = self._under_way is not None
+            self._changed.notify()
+        if cut:
+            self._client.stop()
+
+    def finish(self) -> None:
+        """End the thread and the worker; returns when both are gone."""
+        with self._changed:
+            self._finished = True
+            self._changed.notify()
+        self._client.stop()
+        self.join(FAREWELL_S)
+        if self.is_alive():
+            self._client.kill()
+            self.join()
+
+    # The thread
+
+    def run(self) -> None:
+        try:
+            if self._open():
+                while (job := self._next_job()) is not None:
+                    self._guarded(job)
+        finally:
+            self._client.close()
+
+    def _open(self) -> bool:
+        options = self._options
+        self._say("starting the worker")
+        try:
+            self._client.start()
+            self._say(f"opening {options.backend}")
+            opened = self._client.open(
+                options.backend,
+                options.workload,
+                device=options.device,
+                kernels_dir=options.kernels_dir,
+                on_progress=self._say,
+            )
+        except GputopError as error:
+            if not self._finished:
+                self._post(CannotOpen(str(error), error.exit_code))
+            return False
+        self._post(DeviceReady(opened))
+        return True
+
+    def _next_job(self) -> Callable[[], None] | None:
+        """Waits until there is something to do; None when the screen is closing."""
+        with self._changed:
+            while True:
+                if self._finished:
+                    return None
+                if (job := self._job()) is not None:
+                    return job
+                self._changed.wait()
+
+    def _job(self) -> Callable[[], None] | None:
+        pair = self._wish.pair
+        if self._lost:
+            return self._restart if self._losses < LOSSES_IN_A_ROW else None
+        if self._checks:
+            request = self._checks[0]
+            return lambda: self._check(request)
+        if pair is None or pair == self._settled:
+            return None
+        for request in (pair.current, pair.pinned):
+            if request is not None and request not in self._resolved:
+                return lambda: self._resolve(pair, request)
+        if self._wish.measuring:
+            return lambda: self._measure(pair)
+        return None
+
+    def _guarded(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        except WorkerLost as error:
+            if self._finished:
+                return
+            self._losses += 1
+            self._lost = True
+            self._post(WorkerDied(str(error), retrying=self._losses < LOSSES_IN_A_ROW))
+
+    def _restart(self) -> None:
+        self._say("restarting the worker")
+        try:
+            opened = self._client.restart(on_progress=self._say)
+        except WorkerLost:
+            raise
+        except GputopError as error:
+            self._losses = LOSSES_IN_A_ROW
+            self._post(WorkerDied(str(error), retrying=False))
+            return
+        self._lost = False
+        if opened is not None:
+            self._post(DeviceReady(opened))
+
+    def _resolve(self, pair: Pair, request: PlanRequest) -> None:
+        try:
+            view = self._client.resolve(request)
+        except WorkerLost:
+            raise
+        except GputopError as error:
+            self._settle(pair)
+            self._post(PlanRefused(request, str(error)))
+            return
+        self._resolved.add(request)
+        self._post(PlanReady(request, view))
+
+    def _measure(self, pair: Pair) -> None:
+        with self._changed:
+            if pair != self._wish.pair or not self._wish.measuring:
+                return
+            self._under_way = pair
+        try:
+            window = self._client.measure(
+                pair.current, pair.pinned, seconds=self._options.seconds, on_progress=self._say
+            )
+        except WorkerLost:
+            raise
+        except GputopError as error:
+            self._settle(pair)
+            self._post(WindowFailed(pair, str(error)))
+            return
+        finally:
+            with self._changed:
+                self._under_way = None
+        self._losses = 0
+        if any(not lane.gate.ok for lane in window.lanes):
+            self._settle(pair)
+        self._post(WindowReady(pair, window))
+
+    def _check(self, request: PlanRequest) -> None:
+        self._checks.popleft()
+        try:
+            gate = self._client.check(request, on_progress=self._say)
+        except GputopError as error:
+            self._post(CheckFailed(request, str(error)))
+            if isinstance(error, WorkerLost):
+                raise
+            return
+        self._post(GateChecked(request, gate))
+
+    def _settle(self, pair: Pair) -> None:
+        with self._changed:
+            if pair == self._wish.pair:
+                self._settled = pair
+
+    def _say(self, text: str) -> None:
+        if not self._finished:
+            self._post(Said(text))

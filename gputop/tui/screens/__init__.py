@@ -1,0 +1,1 @@
+"""The screens: main, and the small ones that open over it."""

@@ -1,0 +1,26 @@
+"""The one line of advice: the largest excess, and what spends less of it."""
+
+from __future__ import annotations
+
+from rich.style import Style
+from rich.text import Text
+from textual.widgets import Static
+
+from gputop.tui.palette import FLOOR, TEXT
+from gputop.tui.state import State
+
+
+def advice_line(state: State) -> Text:
+    """Empty while the window on the screen is of another plan: its advice is not for this one."""
+    if state.window is None or state.pending or not state.window.advice:
+        return Text("")
+    return Text("→ ", Style(color=FLOOR, bold=True)) + Text(state.window.advice, Style(color=TEXT))
+
+
+class AdviceLine(Static):
+    """Says what to try next."""
+
+    def show(self, state: State) -> None:
+        line = advice_line(state)
+        self.display = bool(line)
+        self.update(line)

@@ -1,0 +1,107 @@
+"""The lines at the top: what is measured on, in which state, and how fresh the screen is."""
+
+from __future__ import annotations
+
+from rich.style import Style
+from rich.text import Text
+from textual.widgets import Static
+
+from gputop.results import DeviceFacts, Health
+from gputop.tui.format import shortened
+from gputop.tui.palette import BAD, CURRENT, FAINT, GOOD, MUTED, PINNED, TEXT
+from gputop.tui.state import State
+from gputop.units import UNKNOWN, celsius, hertz, watts
+
+DOT = Text(" · ", Style(color=FAINT))
+
+
+def age(seconds: float) -> str:
+    """`3 s`, `2 min 05 s`, `1 h 02 min`."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def activity(state: State) -> Text:
+    """What is going on, as a mark and a word."""
+    if state.worker == "gone":
+        return Text("✖ worker lost", Style(color=BAD, bold=True))
+    if state.worker == "restarting":
+        return Text("↻ worker restarting", Style(color=PINNED, bold=True))
+    if state.worker == "starting":
+        return Text(f"… {state.doing or 'starting'}", Style(color=CURRENT))
+    if not state.measuring:
+        return Text("■ stopped", Style(color=PINNED, bold=True))
+    if state.lane is not None and not state.lane.gate.ok and not state.pending:
+        return Text("■ gate FAIL", Style(color=BAD, bold=True))
+    return Text("● measuring", Style(color=GOOD))
+
+
+def who_line(state: State, width: int, now_s: float) -> Text:
+    """Device, backend, workload and batch on the left; window, its age and the activity on the right."""
+    right = Text()
+    if state.shot is not None:
+        fresh = f"window {state.shot.window.number}, {age(now_s - state.shot.at_s)} ago"
+        right += Text(fresh, Style(color=MUTED)) + DOT
+    right += activity(state)
+    room = max(0, width - right.cell_len - 2)
+    left = _who(state, room)
+    return left + Text(" " * max(1, width - left.cell_len - right.cell_len)) + right
+
+
+def _who(state: State, room: int) -> Text:
+    if state.opened is None:
+        return Text(shortened("gputop", room), Style(color=TEXT, bold=True))
+    facts, workload = state.opened.device, state.opened.workload
+    batch = state.view.batch if state.view else workload.dims.batch
+    rest = f" · {facts.backend} · {workload.name} · batch {batch}"
+    name = shortened(device_name(facts), max(8, room - len(rest)))
+    line = Text(name, Style(color=TEXT, bold=True)) + Text(rest, Style(color=MUTED))
+    line.truncate(room, overflow="ellipsis")
+    return line
+
+
+def device_name(facts: DeviceFacts) -> str:
+    return facts.name if facts.index is None else f"{facts.name} [{facts.index}]"
+
+
+def health_line(health: Health, width: int) -> Text:
+    """Clock, power, temperature, throttle and company; what can't be read here is a dash."""
+    throttle = UNKNOWN if health.throttle is None else ", ".join(health.throttle) or "none"
+    others = UNKNOWN if health.others is None else f"{len(health.others)} other" if health.others else "no"
+    items = (
+        ("clock", hertz(health.sm_clock_hz), False),
+        ("power", watts(health.power_w), False),
+        ("temp", celsius(health.temperature_c), False),
+        ("throttle", throttle, bool(health.throttle)),
+        ("shared", others, bool(health.others)),
+    )
+    line = Text(no_wrap=True)
+    for label, value, alarming in items:
+        mark = "! " if alarming else ""
+        cell = Text(f"{label} ", Style(color=FAINT))
+        cell.append(mark + value, Style(color=PINNED if alarming else MUTED, bold=alarming))
+        if line.cell_len + 2 + cell.cell_len > width:
+            break
+        line += (Text("  ") if line else Text()) + cell
+    return line
+
+
+class DeviceLine(Static):
+    """One line, or two where there is height for the device's health."""
+
+    def show(self, state: State, now_s: float, *, lines: int) -> None:
+        width = max(1, self.size.width)
+        text = who_line(state, width, now_s)
+        if lines > 1:
+            health = state.window.health if state.window else Health()
+            below = health_line(health, width)
+            if state.doing and state.worker == "ready":
+                room = width - below.cell_len - 2
+                doing = Text(shortened(state.doing, room) if room > 8 else "", Style(color=FAINT, italic=True))
+                below += Text(" " * max(2, width - below.cell_len - doing.cell_len)) + doing
+            text = Text("\n").join((text, below))
+        self.update(text)

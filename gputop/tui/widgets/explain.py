@@ -1,0 +1,24 @@
+"""The line that explains: what is highlighted, or what went wrong last."""
+
+from __future__ import annotations
+
+from rich.style import Style
+from rich.text import Text
+from textual.widgets import Static
+
+from gputop.tui.palette import BAD, MUTED
+
+
+class ExplainLine(Static):
+    """One sentence about the highlighted row."""
+
+    def show(self, said: str) -> None:
+        self.update(Text(said, Style(color=MUTED)))
+
+
+class TroubleLine(Static):
+    """The last thing that went wrong, kept until it is mended or put away with escape."""
+
+    def show(self, trouble: str) -> None:
+        self.display = bool(trouble)
+        self.update(Text(f"✖ {trouble}", Style(color=BAD)))

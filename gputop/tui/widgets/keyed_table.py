@@ -1,0 +1,142 @@
+"""A table whose rows are known by key: columns fit the width, and an update touches changed cells only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from rich.text import Text
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.coordinate import Coordinate
+from textual.message import Message
+from textual.widgets import DataTable
+
+from gputop.tui.format import fitted
+from gputop.tui.layout import GAP, Column, Fitted, fit
+
+Cells = Mapping[str, str | Text]
+"""Column key -> what stands there; a column left out stays blank."""
+
+
+class KeyedTable(DataTable[Text]):
+    """Base of the screen's tables. One click, or enter, chooses a row."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "select_cursor", "choose", show=True, tooltip="Choose or flip the highlighted row"),
+    ]
+
+    class Fits(Message):
+        """How many of the table's rows can be seen changed."""
+
+        def __init__(self, table: KeyedTable) -> None:
+            super().__init__()
+            self.table = table
+
+        @property
+        def control(self) -> KeyedTable:
+            return self.table
+
+    def __init__(self, columns: Sequence[Column], *, id: str, show_header: bool = True) -> None:
+        super().__init__(
+            id=id,
+            cursor_type="row",
+            cell_padding=0,
+            show_header=show_header,
+            zebra_stripes=False,
+            cursor_foreground_priority="renderable",
+        )
+        self._declared = tuple(columns)
+        self._fitted: tuple[Fitted, ...] = ()
+        self._cells: dict[str, Cells] = {}
+        self._drawn: dict[str, tuple[Text, ...]] = {}
+
+    def fit_columns(self, width: int) -> None:
+        """Lay the columns out anew for `width` cells. A table of totals may be laid out like another."""
+        fitting = fit(self._declared, width)
+        if fitting == self._fitted:
+            return
+        cursor = self.cursor_row
+        self._fitted = fitting
+        self._drawn = {}
+        with self.app.batch_update():
+            self.clear(columns=True)
+            for index, (column, cells) in enumerate((item.column, item.width) for item in fitting):
+                last = index == len(fitting) - 1
+                label = fitted(column.label, cells, column.right)
+                self.add_column(label, key=column.key, width=cells + (0 if last else GAP))
+            self._draw_all()
+            if self.row_count:
+                self.move_cursor(row=min(cursor, self.row_count - 1))
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Cells of each column on the screen just now."""
+        return {item.column.key: item.width for item in self._fitted}
+
+    def show_rows(self, rows: Mapping[str, Cells]) -> None:
+        """Show exactly these rows, in this order."""
+        if not self._fitted:
+            self._cells = dict(rows)
+            return
+        with self.app.batch_update():
+            if list(rows) == list(self._cells) and self._drawn:
+                self._cells = dict(rows)
+                for key, cells in rows.items():
+                    self._update_row(key, cells)
+                return
+            chosen = self.highlighted_key
+            self._cells = dict(rows)
+            self.clear()
+            self._drawn = {}
+            self._draw_all()
+            if chosen in self._cells:
+                self.move_cursor(row=list(self._cells).index(chosen))
+        self.post_message(self.Fits(self))
+
+    @property
+    def highlighted_key(self) -> str | None:
+        """Key of the row under the cursor."""
+        keys = list(self._cells)
+        return keys[self.cursor_row] if 0 <= self.cursor_row < len(keys) else None
+
+    def highlight(self, key: str) -> None:
+        """Move the cursor to a row, where there is such a row."""
+        keys = list(self._cells)
+        if key in keys:
+            self.move_cursor(row=keys.index(key))
+
+    @property
+    def rows_seen(self) -> int:
+        """How many rows fit in the table's height."""
+        return max(0, min(self.row_count, self.size.height - (self.header_height if self.show_header else 0)))
+
+    def _draw_all(self) -> None:
+        for key, cells in self._cells.items():
+            drawn = self._draw(cells)
+            self._drawn[key] = drawn
+            self.add_row(*drawn, key=key)
+
+    def _update_row(self, key: str, cells: Cells) -> None:
+        drawn = self._draw(cells)
+        for item, old, new in zip(self._fitted, self._drawn[key], drawn, strict=True):
+            if old != new or old.spans != new.spans or old.style != new.style:
+                self.update_cell(key, item.column.key, new)
+        self._drawn[key] = drawn
+
+    def _draw(self, cells: Cells) -> tuple[Text, ...]:
+        return tuple(
+            fitted(cells.get(item.column.key, ""), item.width, item.column.right) for item in self._fitted
+        )
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.post_message(self.Fits(self))
+
+    async def _on_click(self, event: events.Click) -> None:
+        """The base class asks for a second click on a row before it counts as chosen."""
+        row = event.style.meta.get("row", -1)
+        first = row != self.cursor_row and self.show_cursor
+        await super()._on_click(event)
+        if first and 0 <= row < self.row_count:
+            self.cursor_coordinate = Coordinate(row, 0)
+            self.action_select_cursor()

@@ -1,0 +1,101 @@
+"""The ladder: every rung in order, what its last window said, and how it compares with the pinned plan."""
+
+from __future__ import annotations
+
+from rich.style import Style
+from rich.text import Text
+
+from gputop.results import RungView
+from gputop.tui.format import TimeUnit, binds_strip, time_unit
+from gputop.tui.layout import Column
+from gputop.tui.palette import BAD, CURRENT, FAINT, MUTED, PINNED, TEXT, VERDICTS
+from gputop.tui.state import Seen, State
+from gputop.tui.widgets.keyed_table import Cells, KeyedTable
+from gputop.units import UNKNOWN, ratio
+
+COLUMNS = (
+    Column("number", "  #", 3, 0, right=True, doc="▶ current plan, ◆ pinned plan, ◈ both; number of the rung"),
+    Column("rung", "rung", 14, 0, grows_to=18, doc="A named plan; below it, changed plans that are in use"),
+    Column("time", "time", 6, 2, right=True, grows_to=8, doc="Of a pass on the device; dim: from another window"),
+    Column("ratio", "pinned", 6, 1, right=True, doc="Pinned plan's time / this one's, where both ran in one window"),
+    Column("binds", "binds", 6, 3, grows_to=16, doc="Which term binds for which share of the time, in pass order"),
+)
+MARKS = {(True, True): "◈", (True, False): "▶", (False, True): "◆", (False, False): " "}
+CHANGED = "+"
+"""Key prefix of a plan that is not a bare rung."""
+
+
+def ladder_rows(state: State, strip_width: int) -> dict[str, Cells]:
+    """Key -> cells: every rung, and after its rung a current or pinned plan with changes."""
+    unit = time_unit(seen.device_s for seen in state.seen.values())
+    rows: dict[str, Cells] = {}
+    for rung in state.rungs:
+        rows[rung.id] = _cells(state, rung, rung.id, rung.id, str(rung.number), unit, strip_width)
+        for word in dict.fromkeys((state.pinned_word, state.current_word)):
+            if word is not None and word.split(",")[0] == rung.id and word != rung.id:
+                changes = "└ " + word.removeprefix(f"{rung.id},")
+                rows[CHANGED + word] = _cells(state, rung, word, changes, "", unit, strip_width)
+    return rows
+
+
+def _cells(
+    state: State, rung: RungView, word: str, label: str, number: str, unit: TimeUnit, strip_width: int
+) -> Cells:
+    is_current, is_pinned = word == state.current_word, word == state.pinned_word
+    color = CURRENT if is_current else PINNED if is_pinned else FAINT if rung.refused else TEXT
+    style = Style(color=color, bold=is_current)
+    mark = MARKS[is_current, is_pinned]
+    seen = state.seen.get(word)
+    return {
+        "number": Text(f"{mark}{number:>2}", style),
+        "rung": Text(label, style + Style(strike=bool(rung.refused))),
+        "time": _time(state, seen, unit, bool(rung.refused)),
+        "ratio": _ratio(state, seen),
+        "binds": binds_strip(seen.strip, strip_width) if seen else Text(),
+    }
+
+
+def _time(state: State, seen: Seen | None, unit: TimeUnit, refused: bool) -> Text:
+    if refused:
+        return Text(UNKNOWN, Style(color=FAINT))
+    if seen is None:
+        return Text("")
+    if not seen.gate.ok:
+        return Text("FAIL", Style(color=BAD, bold=True))
+    now = state.window is not None and seen.window == state.window.number
+    return Text(unit.write(seen.device_s), Style(color=TEXT if now else FAINT))
+
+
+def _ratio(state: State, seen: Seen | None) -> Text:
+    """Only from a window where this plan and the pinned one both ran."""
+    paired = seen.paired.get(state.pinned_word) if seen and state.pinned_word else None
+    if paired is None:
+        return Text("")
+    mark = VERDICTS.get(paired.verdict)
+    return Text(ratio(paired.ratio), Style(color=mark.color if mark else MUTED))
+
+
+def ladder_unit(state: State) -> str:
+    """Name of the unit that the ladder's times share."""
+    return time_unit(seen.device_s for seen in state.seen.values()).name
+
+
+def explain_rung(state: State, key: str) -> str:
+    """The rung's idea, or why it can't run here."""
+    rung_id = key.removeprefix(CHANGED).split(",")[0]
+    rung = state.rung(rung_id)
+    if rung is None:
+        return ""
+    if rung.refused:
+        return f"{rung.id} can't run here: {rung.refused}"
+    return f"{rung.id}: {rung.idea}"
+
+
+class LadderTable(KeyedTable):
+    """Enter or a click makes a rung the current plan."""
+
+    def __init__(self) -> None:
+        super().__init__(COLUMNS, id="ladder")
+
+    def show(self, state: State) -> None:
+        self.show_rows(ladder_rows(state, self.widths.get("binds", 0)))

@@ -1,0 +1,292 @@
+"""The phase table of the window on the screen, and below it, always in view, the totals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rich.style import Style
+from rich.text import Text
+
+from gputop import columns
+from gputop.results import TOTAL_ROWS, Lane, Row
+from gputop.tui.format import TimeUnit, efficiency, floor_bar, fraction, time_unit
+from gputop.tui.layout import Column
+from gputop.tui.palette import BAD, FAINT, GOOD, MUTED, PINNED, TEXT, VERDICTS, term_mark
+from gputop.tui.state import State
+from gputop.tui.widgets.keyed_table import Cells, KeyedTable
+from gputop.units import UNKNOWN, ratio, seconds, whole
+
+UNDER_HALF = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a cell needs to know beside its row."""
+
+    unit: TimeUnit
+    largest_s: float
+    """Time of the longest phase: the full width of a bar."""
+    bar_width: int
+    stale: bool
+    """The rows are of another plan than the one chosen."""
+
+
+Draw = Callable[[Row, Context], Text]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """How a column is laid out and drawn here, where that differs from its record in `gputop.columns`."""
+
+    width: int
+    draw: Draw
+    label: str | None = None
+    right: bool = True
+    grows_to: int = 0
+
+
+def _plain(text: str, context: Context, color: str = TEXT) -> Text:
+    return Text(text, Style(color=FAINT if context.stale or text == UNKNOWN else color))
+
+
+def _phase(row: Row, context: Context) -> Text:
+    return _plain(row.phase, context)
+
+
+def _time(row: Row, context: Context) -> Text:
+    cell = _plain(context.unit.write(row.time_s), context)
+    if row.status and "unresolved" in row.status:
+        cell = Text("~", Style(color=PINNED)) + cell
+    return cell
+
+
+def _floor(row: Row, context: Context) -> Text:
+    return _plain(context.unit.write(row.floor_s), context, MUTED)
+
+
+def _bar(row: Row, context: Context) -> Text:
+    if row.phase in TOTAL_ROWS:
+        return _total_floor(row, context)
+    bar = floor_bar(row.time_s, row.floor_s, context.largest_s, context.bar_width)
+    return Text(bar.plain, Style(color=FAINT)) if context.stale else bar
+
+
+def _total_floor(row: Row, context: Context) -> Text:
+    if row.floor_s is None:
+        return Text("")
+    return Text(f"⊢{context.unit.write(row.floor_s)}", Style(color=FAINT if context.stale else MUTED))
+
+
+def _efficiency(row: Row, context: Context) -> Text:
+    value = row.efficiency
+    color = MUTED if value is None else PINNED if value > 1 else TEXT if value < UNDER_HALF else GOOD
+    return _plain(efficiency(value), context, color)
+
+
+def _binds(row: Row, context: Context) -> Text:
+    if row.binds is None:
+        return _plain(UNKNOWN, context)
+    mark = term_mark(row.binds)
+    return _plain(f"{mark.letter} {row.binds}", context, mark.color)
+
+
+def _delta(row: Row, context: Context) -> Text:
+    if row.delta_s is None:
+        return _plain(UNKNOWN, context)
+    mark = VERDICTS.get(row.verdict or "")
+    symbol = mark.symbol if mark else " "
+    return _plain(f"{context.unit.signed(row.delta_s)} {symbol}", context, mark.color if mark else MUTED)
+
+
+def _ratio(row: Row, context: Context) -> Text:
+    mark = VERDICTS.get(row.verdict or "")
+    return _plain(ratio(row.ratio), context, mark.color if mark else MUTED)
+
+
+def _occupancy(row: Row, context: Context) -> Text:
+    return _plain(fraction(row.occupancy_theoretical), context, MUTED)
+
+
+def _spread(row: Row, context: Context) -> Text:
+    return _plain(context.unit.write(row.time_mad_s), context, MUTED)
+
+
+DRAWN = {
+    "phase": Drawn(9, _phase, right=False, grows_to=12),
+    "count": Drawn(2, lambda row, context: _plain(whole(row.count), context, MUTED)),
+    "time_s": Drawn(8, _time),
+    "time_mad_s": Drawn(6, _spread),
+    "floor_s": Drawn(8, _floor),
+    "efficiency": Drawn(5, _efficiency, label="floor"),
+    "binds": Drawn(9, _binds, right=False),
+    "occupancy_theoretical": Drawn(5, _occupancy, label="occup"),
+    "delta_s": Drawn(9, _delta),
+    "ratio": Drawn(6, _ratio),
+}
+TEXT_COLUMNS = ("kernel", "floor_term", "runner_up")
+BAR_AFTER = "time_s"
+BAR = Column("bar", "floor █ excess ░", 8, 4, grows_to=26, doc="Time, the longest phase at full width: floor, then excess")
+
+
+def screen_columns() -> tuple[Column, ...]:
+    """Every column that `gputop.columns` puts on a screen, and the bar, which no file has."""
+    made: list[Column] = []
+    for record in columns.COLUMNS:
+        if record.priority is None:
+            continue
+        drawn = DRAWN.get(record.key)
+        made.append(
+            Column(
+                record.key,
+                (drawn.label if drawn and drawn.label else record.title),
+                drawn.width if drawn else record.width,
+                record.priority,
+                right=drawn.right if drawn else record.key not in TEXT_COLUMNS,
+                grows_to=drawn.grows_to if drawn else 0,
+                doc=record.doc,
+            )
+        )
+        if record.key == BAR_AFTER:
+            made.append(BAR)
+    return tuple(made)
+
+
+COLUMNS = screen_columns()
+
+
+def phase_rows(state: State, bar_width: int) -> dict[str, Cells]:
+    """Site -> cells, in pass order; empty where the gate failed or nothing was measured."""
+    lane = state.lane
+    if lane is None:
+        return {}
+    context = _context(state, lane, bar_width)
+    return {row.phase: _cells(row, context) for row in lane.rows if row.phase not in TOTAL_ROWS}
+
+
+def total_rows(state: State, bar_width: int) -> dict[str, Cells]:
+    """sum, gaps, device, wall and residual; all there from the start, so that nothing jumps."""
+    lane = state.lane
+    if lane is None or not lane.rows:
+        return {name: {"phase": Text(name, Style(color=FAINT))} for name in TOTAL_ROWS}
+    context = _context(state, lane, bar_width)
+    rows = {row.phase: row for row in lane.rows}
+    return {
+        name: _cells(rows[name], context) if name in rows else {"phase": _plain(name, context, MUTED)}
+        for name in TOTAL_ROWS
+    }
+
+
+def _context(state: State, lane: Lane, bar_width: int) -> Context:
+    phases = [row.time_s for row in lane.rows if row.phase not in TOTAL_ROWS and row.time_s is not None]
+    return Context(
+        unit=lane_unit(lane),
+        largest_s=max(phases, default=0.0),
+        bar_width=bar_width,
+        stale=state.pending,
+    )
+
+
+def lane_unit(lane: Lane) -> TimeUnit:
+    """The unit of a lane's table."""
+    return time_unit([*(row.time_s for row in lane.rows), lane.device_s])
+
+
+def _cells(row: Row, context: Context) -> Cells:
+    cells: dict[str, Text] = {"bar": _bar(row, context)}
+    total = row.phase in TOTAL_ROWS
+    for record in columns.COLUMNS:
+        if record.priority is None:
+            continue
+        drawn = DRAWN.get(record.key)
+        cell = drawn.draw(row, context) if drawn else _plain(record.cell(row), context, MUTED)
+        blank = total and cell.plain.strip() == UNKNOWN and record.key != "time_s"
+        cells[record.key] = Text("") if blank else cell
+    return cells
+
+
+def explain_phase(state: State, site: str) -> str:
+    """What is left of the phase's time, from the floor upward, and by which clock it was taken."""
+    row = next((row for row in state.lane.rows if row.phase == site), None) if state.lane else None
+    if row is None:
+        return ""
+    unit = lane_unit(state.lane) if state.lane else time_unit(())
+    said = [f"{site} ({row.kernel or 'no kernel named'}): {unit.write(row.time_s)} {unit.name}"]
+    if row.floor_s is not None:
+        said.append(f"floor {unit.write(row.floor_s)} by {row.floor_term or 'unknown'}")
+    if row.binds is not None:
+        then = f", then {row.runner_up}" if row.runner_up else ""
+        said.append(f"binds {row.binds}{then}")
+    if row.unexplained_s is not None:
+        said.append(f"unexplained {unit.write(row.unexplained_s)}")
+    if row.efficiency is not None and row.efficiency > 1:
+        said.append("over floor: the floor or the timer is wrong")
+    if row.timer:
+        said.append(f"timer {row.timer}")
+    if row.status:
+        said.append(row.status)
+    return "; ".join(said) + "."
+
+
+def heading(state: State) -> Text:
+    """Which plan the rows are of, from which window, and how it passed its gate."""
+    lane, window = state.lane, state.window
+    if lane is None or window is None:
+        wait = state.doing or "the first window is under way"
+        return Text(f"{state.current_word or 'no plan yet'}: {wait}", Style(color=MUTED))
+    if state.pending:
+        doing = state.doing or "measuring it"
+        line = Text(f"{state.current_word}", Style(color=TEXT, bold=True))
+        return line + Text(f": {doing}. Below: {lane.plan}, window {window.number}", Style(color=PINNED))
+    line = Text(lane.plan, Style(color=TEXT, bold=True))
+    gate = lane.gate
+    line.append(f"  {gate.status}", Style(color=GOOD if gate.ok else BAD, bold=not gate.ok))
+    if gate.pass_error is not None:
+        line.append(f" {gate.pass_error:.1e}", Style(color=MUTED))
+    if gate.logits:
+        line.append("  logits " + " ".join(f"{logit:+.4f}" for logit in gate.logits[:2]), Style(color=FAINT))
+    if lane.host_bound:
+        line.append(f"  host bound, submit {seconds(lane.submit_s)}", Style(color=PINNED))
+    if gate.ok:
+        line.append(f"  times in {lane_unit(lane).name}", Style(color=FAINT))
+    return line
+
+
+def failure(state: State) -> Text:
+    """What stands in the table's place when the gate failed; empty where there is nothing to say."""
+    lane = state.lane
+    if lane is None or lane.gate.ok or state.pending:
+        return Text("")
+    text = Text("FAIL", Style(color=BAD, bold=True))
+    text.append(f"  {lane.plan} gives a wrong answer, so it gets no time.\n\n", Style(color=TEXT))
+    text.append(f"{lane.gate.where}\n", Style(color=TEXT))
+    for check in lane.gate.checks:
+        if not check.ok:
+            error = "not finite" if check.error is None else f"{check.error:.1e}"
+            text.append(f"  {check.site}, layer {check.layer}: {error}", Style(color=BAD))
+            text.append(f", allowed {check.tolerance:.0e}\n", Style(color=MUTED))
+    text.append("\nChoose another rung, or flip back what was changed last.", Style(color=MUTED))
+    return text
+
+
+class PhaseTable(KeyedTable):
+    """The phases; enter or a click opens the kernels of the phase's site."""
+
+    def __init__(self) -> None:
+        super().__init__(COLUMNS, id="phases")
+
+    def show(self, state: State) -> None:
+        self.show_rows(phase_rows(state, self.widths.get("bar", 0)))
+
+
+class TotalsTable(KeyedTable):
+    """The totals under the same columns; nothing in it can be chosen."""
+
+    can_focus = False
+
+    def __init__(self) -> None:
+        super().__init__(COLUMNS, id="totals", show_header=False)
+        self.show_cursor = False
+
+    def show(self, state: State) -> None:
+        self.show_rows(total_rows(state, self.widths.get("bar", 0)))

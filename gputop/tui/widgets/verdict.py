@@ -1,0 +1,43 @@
+"""The verdict in words, or what to do to get one."""
+
+from __future__ import annotations
+
+from rich.style import Style
+from rich.text import Text
+from textual.widgets import Static
+
+from gputop.tui.palette import CURRENT, MUTED, PINNED, TEXT, VERDICTS
+from gputop.tui.state import State
+
+HOW_TO_PAIR = "Choose a rung or flip a toggle: the plan before is pinned and the next window pairs the two."
+PIN_STAYS = "is pinned: choose another rung or flip a toggle, and the next window pairs the two."
+
+
+def verdict_line(state: State) -> Text:
+    window = state.window
+    if state.pending:
+        against = f" against {state.pinned_word}" if state.pair and state.pair.pinned else ""
+        verb = "Next window" if state.measuring else "Stopped; press space to measure"
+        return Text(f"… {verb}: {state.current_word}{against}.", Style(color=CURRENT))
+    if window is None:
+        return Text("")
+    delta = window.comparison.get("device") if window.comparison else None
+    if delta is not None:
+        mark = VERDICTS[delta.verdict]
+        line = Text(f"{mark.symbol} ", Style(color=mark.color, bold=True))
+        said = window.verdict or delta.verdict
+        before, word, after = said.partition(delta.verdict)
+        line.append(before, Style(color=TEXT))
+        line.append(word, Style(color=mark.color, bold=True))
+        return line.append(after, Style(color=TEXT))
+    if state.pinned_word is not None and state.pinned_word == state.current_word:
+        return Text(f"◈ {state.current_word} {PIN_STAYS}", Style(color=PINNED))
+    said = window.verdict.rstrip(".")
+    return Text(f"{said}. {HOW_TO_PAIR}" if said else HOW_TO_PAIR, Style(color=MUTED))
+
+
+class VerdictLine(Static):
+    """Says whether the change is real."""
+
+    def show(self, state: State) -> None:
+        self.update(verdict_line(state))

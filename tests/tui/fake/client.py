@@ -1,0 +1,105 @@
+"""A client that replays a canned run: what it returns has been through the protocol's encoder and decoder."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TypeVar
+
+from gputop.client import OnProgress
+from gputop.errors import BadInput, WorkerLost
+from gputop.protocol import Checked, Measured, Message, Opened, Resolved, decode_event, encode
+from gputop.results import Gate, PlanView, Window
+from gputop.spec import PlanRequest, Workload
+from gputop.workerlog import WorkerLog
+from tests.tui.fake.records import DEVICE, RUNGS, WORKLOAD, gate_of, view_of, window_of
+
+T = TypeVar("T", bound=Message)
+IMPOSSIBLE = ("batch", "999")
+"""A setting that the worker refuses."""
+
+
+class ReplayedClient:
+    """Each plan gets one window at once; the next one waits for `release` or `stop`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log = WorkerLog(folder / "worker.log")
+        self.calls: list[str] = []
+        self.windows = 0
+        self.die_next = False
+        """The next window ends with the worker's death."""
+        self._last: tuple[PlanRequest, PlanRequest | None] | None = None
+        self._go_on = threading.Event()
+
+    def release(self) -> None:
+        """Let the window under way end."""
+        self._go_on.set()
+
+    def start(self) -> None:
+        self.log.add("worker started")
+
+    def open(
+        self,
+        backend: str,
+        workload: Workload,
+        *,
+        device: str | None = None,
+        kernels_dir: str | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Opened:
+        if on_progress is not None:
+            on_progress("measuring ceilings")
+        self.calls.append(f"open {backend} {workload.name}")
+        return _through(
+            Opened(id=1, device=DEVICE, workload=workload, rungs=RUNGS, default_rung="cpu-blas"), Opened
+        )
+
+    def resolve(self, request: PlanRequest) -> PlanView:
+        if IMPOSSIBLE in request.sets:
+            raise BadInput("A batch of 999 needs 340 GB; 8 GB are free. Allowed here: up to 24.")
+        return _through(Resolved(id=2, view=view_of(request)), Resolved).view
+
+    def measure(
+        self,
+        current: PlanRequest,
+        pinned: PlanRequest | None = None,
+        *,
+        seconds: float | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Window:
+        if self._last == (current, pinned):
+            self._go_on.wait()
+        self._go_on.clear()
+        self._last = (current, pinned)
+        if self.die_next:
+            self.die_next = False
+            self._last = None
+            raise WorkerLost("The worker died during measure: it was killed by SIGKILL.")
+        self.windows += 1
+        self.calls.append(f"measure {view_of(current).word} {view_of(pinned).word if pinned else '-'}")
+        return _through(Measured(id=3, window=window_of(self.windows, current, pinned)), Measured).window
+
+    def check(self, request: PlanRequest, *, on_progress: OnProgress | None = None) -> Gate:
+        self.calls.append(f"check {view_of(request).word}")
+        return _through(Checked(id=4, gate=gate_of(request)), Checked).gate
+
+    def stop(self) -> None:
+        self._go_on.set()
+
+    def kill(self) -> None:
+        self._go_on.set()
+
+    def restart(self, *, on_progress: OnProgress | None = None) -> Opened:
+        self.log.add("worker restarted")
+        self.calls.append("restart")
+        return Opened(id=5, device=DEVICE, workload=WORKLOAD, rungs=RUNGS, default_rung="cpu-blas")
+
+    def close(self) -> None:
+        self.log.close()
+
+
+def _through(event: Message, kind: type[T]) -> T:
+    """The event as it comes out at the other end of the wire."""
+    decoded = decode_event(encode(event))
+    assert isinstance(decoded, kind)
+    return decoded
