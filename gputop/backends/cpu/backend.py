@@ -1,0 +1,101 @@
+"""The cpu as a device: facts, ceilings, memory, and plans prepared on it."""
+
+from __future__ import annotations
+
+from gputop import buffers, phases, weights
+from gputop.backends.base import Say
+from gputop.backends.cpu import ceilings, machine
+from gputop.backends.cpu.memory import own_copy
+from gputop.backends.cpu.prepared import CpuPrepared
+from gputop.catalog import plan_dims
+from gputop.errors import BadInput
+from gputop.fill import tokens
+from gputop.results import Ceilings, DeviceFacts, Health
+from gputop.spec import WORD_BYTES, Dims, Plan, Step, Workload
+
+
+class CpuBackend:
+    """See `backends.base.Backend`."""
+
+    name = "cpu"
+    cache_state = "in-situ"
+    aa_minimum = 0.02
+    """A core that others share is noisier than a clock-locked GPU."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
+        self.timer_floor_s = ceilings.timer_floor_s()
+        self._ceilings: Ceilings | None = None
+
+    def facts(self) -> DeviceFacts:
+        return DeviceFacts(
+            backend=self.name,
+            name=machine.processor(),
+            arch=machine.blas().kernels,
+            sm_count=machine.cores(),
+            l2_bytes=machine.last_cache_bytes(),
+            memory_bytes=machine.memory_bytes(),
+            versions=machine.versions(),
+            notes=(f"BLAS threads: {machine.blas().all_threads}",),
+        )
+
+    def health(self) -> Health:
+        return Health(sm_clock_hz=machine.clock_hz())
+
+    def ceilings(self, force: bool, say: Say) -> Ceilings:
+        if self._ceilings is None or force:
+            self._ceilings = None if force else ceilings.load()
+        if self._ceilings is None:
+            self._ceilings = ceilings.measure(say)
+            ceilings.save(self._ceilings)
+        return self._ceilings
+
+    def need_bytes(self, plan: Plan) -> int:
+        """Weights, activations for timing and with every layer kept for the gate, and attention's scores."""
+        dims = plan_dims(self.workload, plan)
+        scores = (dims.heads + 1) * dims.seq * dims.seq * WORD_BYTES
+        kept, timed = (buffers.activation_bytes(dims, plan.prune, keep) for keep in (True, False))
+        return weights.weight_bytes(dims) + kept + timed + scores
+
+    def free_bytes(self) -> int:
+        return machine.free_bytes()
+
+    def prepare(self, plan: Plan, steps: tuple[Step, ...], say: Say) -> CpuPrepared:
+        dims = plan_dims(self.workload, plan)
+        say(f"placing the weights of {plan.word or plan.rung}")
+        arrays = weights.effective(weights.master(self.workload), plan, dims)
+        blas = machine.blas()
+        count = blas.all_threads if plan.threads == "all" else 1
+        return CpuPrepared(
+            plan=plan,
+            dims=dims,
+            steps=steps,
+            kept_steps=tuple(_kept(step, plan, dims) for step in steps),
+            weights=own_copy(arrays),
+            tokens=tokens(self.workload, 0, plan.batch),
+            threads=lambda: blas.threads(count),
+        )
+
+    def close(self) -> None:
+        """Prepared plans own all the memory."""
+
+
+def available() -> str | None:
+    """NumPy is all it needs: always usable."""
+    return None
+
+
+def open_backend(workload: Workload, device: str | None, say: Say) -> CpuBackend:
+    """BadInput for a device: there is one cpu."""
+    if device is not None:
+        raise BadInput(f"The cpu backend has no device {device!r}: leave --device out.")
+    return CpuBackend(workload)
+
+
+def _kept(step: Step, plan: Plan, dims: Dims) -> Step:
+    """The step with a buffer for each layer."""
+    by_name = {phase.name: phase for phase in phases.phases()}
+    tasks = (
+        by_name[task.site.phase].task(task.site, task.layer, plan, dims, True) for task in step.tasks
+    )
+    return Step(step.kernel, tuple(tasks))

@@ -1,0 +1,104 @@
+"""The memory of one prepared plan: weights, activation buffers and workspaces, bound by name.
+
+Everything is allocated while a plan is prepared and starts on a 64-byte boundary, so that neither
+page faults nor alignment differ between plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from gputop import buffers
+from gputop.spec import WORD_BYTES, Dims, Plan, View, WeightView
+
+ALIGN_BYTES = 64
+FLOAT32 = np.dtype(np.float32)
+
+Floats = NDArray[np.float32]
+Words = NDArray[Any]
+
+
+def aligned(shape: tuple[int, ...], dtype: np.dtype[Any] = FLOAT32) -> Words:
+    """An uninitialised array whose first element lies on a 64-byte boundary."""
+    size_bytes = int(np.prod(shape)) * dtype.itemsize
+    raw = np.empty(size_bytes + ALIGN_BYTES, np.uint8)
+    start = -raw.ctypes.data % ALIGN_BYTES
+    return raw[start : start + size_bytes].view(dtype).reshape(shape)
+
+
+def own_copy(weights: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Each tensor in memory of its own: independently prepared plans must share no cache line."""
+    copies = {}
+    for name, source in weights.items():
+        copies[name] = aligned(source.shape)
+        np.copyto(copies[name], source)
+    return copies
+
+
+class Memory:
+    """Arrays behind the views of one plan's tasks."""
+
+    def __init__(self, plan: Plan, dims: Dims, weights: Mapping[str, Floats], keep_layers: bool) -> None:
+        """`weights`: tensor -> [layers, ...] in the plan's layout, as `weights.effective` returns them."""
+        self._weights = weights
+        self._layout = plan.layout
+        self._buffers: dict[str, Words] = {
+            buffer.name: aligned(
+                (buffers.slots(buffer, dims, keep_layers), buffer.size(dims)), np.dtype(buffer.dtype)
+            )
+            for buffer in buffers.table(plan.prune)
+        }
+        self._scratch: dict[tuple[str, tuple[int, ...]], Floats] = {}
+        self.tokens: NDArray[np.int32] = self._buffers["tokens"][0]
+        """Where the pass reads its tokens, flat."""
+        self.logits: Floats = self._buffers["logits"][0]
+        """Where the pass leaves its logits, flat."""
+
+    def view(self, view: View) -> Words:
+        """[rows, columns] of an activation buffer; int32 for the tokens."""
+        slot = self._buffers[view.buffer][view.slot]
+        shape, strides = (view.rows, view.columns), (view.ld * WORD_BYTES, WORD_BYTES)
+        return as_strided(slot[view.offset :], shape, strides)
+
+    def vector(self, view: WeightView) -> Floats:
+        """[outs] of a bias, gain or shift."""
+        vector: Floats = self._weights[view.tensor][view.layer]
+        return vector[view.start : view.start + view.outs]
+
+    def table(self, view: WeightView) -> Floats:
+        """[rows, d_model] of an embedding table, which every layout stores by rows."""
+        table: Floats = self._weights[view.tensor][view.layer]
+        return table
+
+    def matrix(self, view: WeightView, inner: int) -> Floats:
+        """[inner, outs] of a weight matrix, whatever the layout it is stored in."""
+        stored: Floats = self._weights[view.tensor][view.layer].reshape(-1)[view.offset :]
+        across, along = view.ld * WORD_BYTES, WORD_BYTES
+        if self._layout == "row":
+            across, along = along, across
+        return as_strided(stored, (inner, view.outs), (across, along))
+
+    def scratch(self, name: str, shape: tuple[int, ...]) -> Floats:
+        """A workspace shared by all steps that ask for this name and shape."""
+        if (name, shape) not in self._scratch:
+            self._scratch[name, shape] = aligned(shape)
+        return self._scratch[name, shape]
+
+    def poison(self, value: float) -> None:
+        """Fill every activation and workspace, so that a value not written shows."""
+        for name, buffer in self._buffers.items():
+            if name != "tokens":
+                buffer.fill(value)
+        for workspace in self._scratch.values():
+            workspace.fill(value)
+
+    def close(self) -> None:
+        """Let go of everything but the views still held elsewhere."""
+        self._weights = {}
+        self._buffers.clear()
+        self._scratch.clear()

@@ -1,0 +1,145 @@
+"""A plan in place on the cpu: its calls bound to memory, run, traced and timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from statistics import fmean
+from time import perf_counter_ns
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputop.backends.base import PassTimes, PhaseTimes
+from gputop.backends.cpu.kernels import TABLE, Bind, Call
+from gputop.backends.cpu.memory import Floats, Memory
+from gputop.errors import BadInput
+from gputop.spec import Dims, LaunchFacts, Plan, Step, View
+
+NS = 1e-9
+Threads = Callable[[], AbstractContextManager[object]]
+
+
+class CpuTrace:
+    """A pass that kept every layer's buffers. They live as long as this does."""
+
+    def __init__(self, memory: Memory, sequences: int) -> None:
+        self._memory = memory
+        self.logits: Floats = memory.logits.reshape(sequences, -1).copy()
+
+    def read(self, view: View) -> Floats:
+        """The view as [rows, columns]; not to be written."""
+        return self._memory.view(view)
+
+
+class CpuPrepared:
+    """See `backends.base.Prepared`. BLAS threads are set around timed regions, never inside."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        dims: Dims,
+        steps: tuple[Step, ...],
+        kept_steps: tuple[Step, ...],
+        weights: Mapping[str, Floats],
+        tokens: NDArray[np.int32],
+        threads: Threads,
+    ) -> None:
+        """`kept_steps`: the same steps with a buffer for each layer; `tokens` [batch, seq]: those timed."""
+        self.plan = plan
+        self.steps = steps
+        self._dims = dims
+        self._kept_steps = kept_steps
+        self._weights = weights
+        self._threads = threads
+        self._timed_tokens = tokens.reshape(-1)
+        self._memory = Memory(plan, dims, weights, keep_layers=False)
+        self._bound = _bind(steps, self._memory, plan, dims)
+        self._calls = tuple(call for calls in self._bound for call in calls)
+
+    def run(self, tokens: NDArray[np.int32], poison: float) -> Floats:
+        self._run(self._memory, self._calls, tokens, poison)
+        return self._memory.logits.reshape(self.plan.batch, -1).copy()
+
+    def trace(self, tokens: NDArray[np.int32], poison: float) -> CpuTrace:
+        memory = Memory(self.plan, self._dims, self._weights, keep_layers=True)
+        bound = _bind(self._kept_steps, memory, self.plan, self._dims)
+        self._run(memory, tuple(call for calls in bound for call in calls), tokens, poison)
+        return CpuTrace(memory, self.plan.batch)
+
+    def sample_pass(self, passes: int) -> PassTimes:
+        """Mean over `passes` - 1 passes; the first only brings caches to their state in use."""
+        calls, tokens, timed_tokens = self._calls, self._memory.tokens, self._timed_tokens
+        logits, taken = self._memory.logits, np.empty_like(self._memory.logits)
+        wall_ns, device_ns = [], []
+        with self._threads():
+            for _ in range(passes):
+                start = perf_counter_ns()
+                np.copyto(tokens, timed_tokens)
+                begin = perf_counter_ns()
+                for call in calls:
+                    call()
+                end = perf_counter_ns()
+                np.copyto(taken, logits)
+                wall_ns.append(perf_counter_ns() - start)
+                device_ns.append(end - begin)
+        return PassTimes(wall_s=fmean(wall_ns[1:]) * NS, device_s=fmean(device_ns[1:]) * NS)
+
+    def sample_phases(self) -> PhaseTimes:
+        """One pass with a stamp on both sides of each step. Caches are as the last pass left them."""
+        stamps: list[int] = []
+        stamp = stamps.append
+        np.copyto(self._memory.tokens, self._timed_tokens)
+        with self._threads():
+            stamp(perf_counter_ns())
+            for calls in self._bound:
+                stamp(perf_counter_ns())
+                for call in calls:
+                    call()
+                stamp(perf_counter_ns())
+        time_s: dict[str, float] = {}
+        gap_s: dict[str, float] = {}
+        for index, step in enumerate(self.steps):
+            before, start, end = stamps[2 * index : 2 * index + 3]
+            time_s[step.site] = time_s.get(step.site, 0.0) + (end - start) * NS
+            gap_s[step.site] = gap_s.get(step.site, 0.0) + (start - before) * NS
+        return PhaseTimes(time_s, gap_s, overlap_s={}, timer="perf_counter")
+
+    def facts(self) -> tuple[LaunchFacts, ...]:
+        """A launch is one NumPy call."""
+        kernels: dict[str, str] = {}
+        launches: dict[str, int] = {}
+        for step, calls in zip(self.steps, self._bound, strict=True):
+            kernels[step.site] = step.kernel.name
+            launches[step.site] = launches.get(step.site, 0) + len(calls)
+        return tuple(LaunchFacts(site, kernels[site], launches[site]) for site in kernels)
+
+    def close(self) -> None:
+        self._calls = self._bound = ()
+        self._weights = {}
+        self._memory.close()
+
+    def _run(
+        self, memory: Memory, calls: tuple[Call, ...], tokens: NDArray[np.int32], poison: float
+    ) -> None:
+        memory.poison(poison)
+        np.copyto(memory.tokens, tokens.reshape(-1))
+        # Poison is meant to spread: what it does to the arithmetic is for the gate to say.
+        with self._threads(), np.errstate(all="ignore"):
+            for call in calls:
+                call()
+
+
+def _bind(steps: tuple[Step, ...], memory: Memory, plan: Plan, dims: Dims) -> tuple[tuple[Call, ...], ...]:
+    """The calls of each step."""
+    return tuple(
+        tuple(call for task in step.tasks for call in _function(step)(task, memory, plan, dims))
+        for step in steps
+    )
+
+
+def _function(step: Step) -> Bind:
+    entry = step.kernel.entries[0] if step.kernel.entries else step.kernel.name
+    if entry not in TABLE:
+        raise BadInput(f"The cpu backend has no kernel {entry!r}. It has: {', '.join(sorted(TABLE))}.")
+    return TABLE[entry]
