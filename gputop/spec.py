@@ -369,3 +369,7 @@ class LaunchFacts:
     warps_in_flight: float | None = None
     cubin: str | None = None
     extras: Mapping[str, str] = field(default_factory=dict)
+    blocks: int | None = None
+    """Thread blocks of the launch that does the work (its grid as a number)."""
+    blocks_per_sm: int | None = None
+    """Blocks of that launch that an SM holds at once."""

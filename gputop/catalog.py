@@ -1,0 +1,222 @@
+"""The catalog: from a plan as asked for to a plan that can run, or the sentence why it can't."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gputop.errors import BadInput, unknown_name
+from gputop.registry import Registry
+from gputop.results import SiteView, ToggleView
+from gputop.spec import Dims, Kernel, Plan, PlanRequest, Rung, Site, Task, Toggle, Workload
+from gputop.words import format_word, parse_word
+
+MOST_BATCH = 4096
+PEER_TOGGLES = ("math", "batch")
+"""What can be asked of a framework that organises the pass itself."""
+
+
+def plan_dims(workload: Workload, plan: Plan) -> Dims:
+    """The workload's dims with the plan's batch."""
+    return replace(workload.dims, batch=plan.batch)
+
+
+@dataclass(frozen=True)
+class Catalog(Registry):
+    """The registry, with its rules for what can be combined."""
+
+    def resolve(self, request: PlanRequest, dims: Dims, backend: str) -> Plan:
+        """The plan that a request means on a model of `dims` (whose batch the plan overrides).
+
+        Rung by rung from the first, then the request's sets, then its uses. BadInput for an unknown
+        name, with the nearest, and for a combination that can't hold, with why.
+        """
+        rung = self.rung(request.rung)
+        if rung.backend != backend:
+            theirs = ", ".join(r.id for r in self.rungs_of(backend)) or "none"
+            raise BadInput(f"Rung {rung.id} runs on {rung.backend}, not on {backend}. Rungs on {backend}: {theirs}.")
+        chain = self._chain(rung)
+        base = Plan(backend, rung.id, ()).change(**dict(pair for r in chain for pair in r.fields))
+        plan = base
+        for name, value in request.sets:
+            plan = self._set(plan, name, value)
+        sites = self.sites(replace(dims, batch=plan.batch), plan.prune)
+        if plan.peer:
+            if request.uses:
+                raise BadInput(f"{rung.id} is {plan.peer}'s own pass: no kernel of it can be chosen.")
+            sites = ()
+        dispatch = _dispatch(sites, self._rung_uses(chain, sites), {})
+        chosen = _dispatch(sites, [self._use(name, kernel, plan, dims, sites) for name, kernel in request.uses], dispatch)
+        plan = plan.change(dispatch=tuple((site.name, chosen[site.name]) for site in sites))
+        self._check(plan, replace(dims, batch=plan.batch))
+        word = PlanRequest(rung.id, self._differing_sets(base, plan), self._differing_uses(sites, dispatch, chosen))
+        return plan.change(word=format_word(word))
+
+    def request(self, plan: Plan) -> PlanRequest:
+        """What a resolved plan's word asks for."""
+        return parse_word(plan.word)
+
+    def toggle_views(self, plan: Plan, dims: Dims) -> tuple[ToggleView, ...]:
+        """Every toggle as it stands on this plan, with each value that can't hold and why."""
+        return tuple(self._toggle_view(toggle, plan, dims) for toggle in self.toggles)
+
+    def site_views(self, plan: Plan, dims: Dims) -> tuple[SiteView, ...]:
+        """Every dispatch entry with all kernels of its phase, and why some can't serve."""
+        phase_of = {site.name: site.phase for site in self.sites(dims, plan.prune)}
+        return tuple(self._site_view(site, phase_of[site], kernel, plan, dims) for site, kernel in plan.dispatch)
+
+    def _toggle_view(self, toggle: Toggle, plan: Plan, dims: Dims) -> ToggleView:
+        value = _text(toggle, getattr(plan, toggle.field))
+        asked = self.request(plan)
+        others = toggle.values or (() if plan.backend in toggle.backends else ("2",))
+        refused = self._refusals(
+            ((other, replace(asked, sets=(*asked.sets, (toggle.name, other)))) for other in others if other != value),
+            plan,
+            dims,
+        )
+        return ToggleView(toggle.name, value, toggle.values, refused, toggle.doc)
+
+    def _site_view(self, site: str, phase: str, kernel: str, plan: Plan, dims: Dims) -> SiteView:
+        asked = self.request(plan)
+        names = tuple(candidate.name for candidate in self.kernels_for(phase, plan.backend))
+        refused = self._refusals(
+            ((name, replace(asked, uses=(*asked.uses, (site, name)))) for name in names if name != kernel),
+            plan,
+            dims,
+        )
+        return SiteView(site, kernel, names, refused)
+
+    def _refusals(
+        self, trials: Iterable[tuple[str, PlanRequest]], plan: Plan, dims: Dims
+    ) -> tuple[tuple[str, str], ...]:
+        refused = []
+        for name, request in trials:
+            try:
+                self.resolve(request, dims, plan.backend)
+            except BadInput as error:
+                refused.append((name, str(error)))
+        return tuple(refused)
+
+    def _chain(self, rung: Rung) -> tuple[Rung, ...]:
+        chain = [rung]
+        while chain[0].before is not None:
+            chain.insert(0, self.rung(chain[0].before))
+        return tuple(chain)
+
+    def _rung_uses(self, chain: tuple[Rung, ...], sites: tuple[Site, ...]) -> list[tuple[str, Kernel]]:
+        """The chain's entries; one for a site that this plan does not have waits for the plan that has it."""
+        present = {name for site in sites for name in (site.name, site.phase)}
+        return [(name, self.kernel(kernel)) for rung in chain for name, kernel in rung.use if name in present]
+
+    def _set(self, plan: Plan, name: str, text: str) -> Plan:
+        toggle = self.toggle(name)
+        value = _value(toggle, text)
+        if value == getattr(plan, toggle.field):
+            return plan
+        if plan.backend not in toggle.backends:
+            raise BadInput(f"{name}={text}: {name} exists on {' and '.join(toggle.backends)} only, not on {plan.backend}.")
+        if plan.peer and name not in PEER_TOGGLES:
+            raise BadInput(
+                f"{name}={text}: {plan.rung} organises its own pass; only {' and '.join(PEER_TOGGLES)} can be set."
+            )
+        return plan.change(**{toggle.field: value})
+
+    def _use(
+        self, name: str, kernel_name: str, plan: Plan, dims: Dims, sites: tuple[Site, ...]
+    ) -> tuple[str, Kernel]:
+        phases = {site.name: site.phase for site in sites} | {site.phase: site.phase for site in sites}
+        if name not in phases:
+            elsewhere = {site.name for site in self.sites(dims, not plan.prune)}
+            if name in elsewhere:
+                state = "off" if plan.prune else "on"
+                raise BadInput(f"This plan has no site {name}: it exists with prune={state} (--set prune={state}).")
+            raise unknown_name("site", name, phases)
+        allowed = {kernel.name: kernel for kernel in self.kernels_for(phases[name], plan.backend)}
+        if kernel_name not in allowed:
+            if kernel_name in self.kernels:
+                other = self.kernels[kernel_name]
+                raise BadInput(
+                    f"{kernel_name} computes {', '.join(other.covers)} on {other.backend}; it can't serve {name} "
+                    f"on {plan.backend}. Allowed: {', '.join(sorted(allowed))}."
+                )
+            raise unknown_name(f"kernel for {name}", kernel_name, allowed)
+        return name, allowed[kernel_name]
+
+    def _check(self, plan: Plan, dims: Dims) -> None:
+        """BadInput when some kernel can't take its tasks. Two layers show every site there is."""
+        steps = self.steps(plan, replace(dims, layers=min(dims.layers, 2)))
+        for step in steps:
+            for task in step.tasks:
+                why = _refusal(step.kernel, task, plan, dims)
+                if why:
+                    raise BadInput(f"{step.kernel.name} can't serve {task.site.name}: {why}.")
+        if plan.fused_stores and not any(step.kernel.fused_stores for step in steps):
+            raise BadInput("fused_stores=on: no kernel of this plan can write bias, ReLU and residual in its own store.")
+
+    def _differing_sets(self, base: Plan, plan: Plan) -> tuple[tuple[str, str], ...]:
+        return tuple(
+            (toggle.name, _text(toggle, getattr(plan, toggle.field)))
+            for toggle in self.toggles
+            if getattr(plan, toggle.field) != getattr(base, toggle.field)
+        )
+
+    def _differing_uses(
+        self, sites: tuple[Site, ...], base: dict[str, str], wanted: dict[str, str]
+    ) -> tuple[tuple[str, str], ...]:
+        """The fewest entries, in pass order, that turn the rung's dispatch into the wanted one."""
+        entries = []
+        current = base
+        for site in sites:
+            if current[site.name] != wanted[site.name]:
+                entry = (site.name, wanted[site.name])
+                entries.append(entry)
+                current = _dispatch(sites, [(site.name, self.kernel(wanted[site.name]))], current)
+        return tuple(entries)
+
+
+def _dispatch(
+    sites: tuple[Site, ...], uses: Iterable[tuple[str, Kernel]], start: dict[str, str]
+) -> dict[str, str]:
+    """Site -> kernel after the entries, in order. A phase's entry serves all its sites."""
+    table = dict(start)
+    for name, kernel in uses:
+        table.update((site.name, kernel.name) for site in _served(name, kernel, sites))
+    return table
+
+
+def _served(name: str, kernel: Kernel, sites: tuple[Site, ...]) -> list[Site]:
+    """The sites that an entry is for: of the phase named, or the one site; a fusing kernel's others with it."""
+    phases = kernel.covers if kernel.fuses else ()
+    named = [site for site in sites if name in (site.phase, site.name)]
+    if any(site.phase == name for site in named):
+        return [site for site in sites if site.phase == name or site.phase in phases]
+    layers = {site.layers for site in named}
+    return [site for site in sites if site in named or (site.phase in phases and site.layers in layers)]
+
+
+def _refusal(kernel: Kernel, task: Task, plan: Plan, dims: Dims) -> str | None:
+    """Why a kernel can't take a task under this plan, or None."""
+    if plan.math not in kernel.maths:
+        return f"it computes in {' and '.join(kernel.maths)} only, and the plan's math is {plan.math}"
+    if plan.layout not in kernel.layouts:
+        return f"it reads {' and '.join(kernel.layouts)} weights only, and the plan's layout is {plan.layout}"
+    return kernel.limits(task, plan, dims) if kernel.limits else None
+
+
+def _value(toggle: Toggle, text: str) -> Any:
+    """The plan field's value that a toggle's word means. BadInput for any other word."""
+    if toggle.values:
+        if text not in toggle.values:
+            raise BadInput(f"{toggle.name}={text!r}: {toggle.name} is one of {', '.join(toggle.values)}.")
+        return text == "on" if "on" in toggle.values else text
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MOST_BATCH:
+        raise BadInput(f"{toggle.name}={text!r}: {toggle.name} is a whole number from 1 to {MOST_BATCH}.")
+    return int(text)
+
+
+def _text(toggle: Toggle, value: Any) -> str:
+    """A plan field's value as the toggle's word."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)

@@ -1,0 +1,227 @@
+"""The correctness check: no gate, no time.
+
+*Pass*: last-token logits of two token sets against float64. *Phases*: every task's output, all rows,
+against float64 on the inputs that this very pass gave it. Buffers are poisoned before each run, since
+logits alone are blind to a stale row, and ReLU launders NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gputop import buffers
+from gputop.fill import tokens
+from gputop.phases import phases
+from gputop.reference import references
+from gputop.results import Gate, PhaseCheck
+from gputop.spec import Dims, Math, Phase, Plan, Step, Task, View, WeightView, Workload
+from gputop.weights import reference_tensor
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+    Doubles = NDArray[np.float64]
+    Tokens = NDArray[np.int32]
+
+    class Trace(Protocol):
+        """A pass that kept every layer's buffers."""
+
+        def read(self, view: View) -> Floats: ...
+
+
+PASS_TOLERANCES: Mapping[Math, float] = {"fp32": 1e-5, "tf32": 4e-3, "bf16": 2e-2}
+POISONS = (math.nan, 1e30)
+DISTINCT = 5
+"""Different sequences in a batch: odd, so that a leak between every second or fourth one shows."""
+
+
+def trace_tokens(workload: Workload, dims: Dims) -> Tokens:
+    """[batch, seq] tokens in which neighbouring sequences differ: for the traced pass of `check_phases`."""
+    distinct = min(dims.batch, DISTINCT)
+    return tokens(workload, 1, distinct)[np.arange(dims.batch) % distinct]
+
+
+def check_pass(run: Callable[[Tokens, float], Floats], workload: Workload, dims: Dims, math: Math) -> Gate:
+    """The pass gate of one prepared plan; `run(tokens [batch, seq], poison)` gives logits [batch, vocab].
+
+    Token set 0 in every sequence alike, then set 1 in up to `DISTINCT` different ones: equal sequences
+    must give equal bits, different ones each its own reference.
+    """
+    alike = np.repeat(tokens(workload, 0, 1), dims.batch, axis=0)
+    unlike = trace_tokens(workload, dims)
+    distinct = min(dims.batch, DISTINCT)
+    expected_alike, expected_unlike = references(workload, ((0, 1), (1, distinct)))
+    tolerance = PASS_TOLERANCES[math]
+    faults: list[str] = []
+    errors: list[float | None] = []
+    logits: tuple[float, ...] = ()
+    for token_set, (ids, expected) in enumerate(((alike, expected_alike), (unlike, expected_unlike))):
+        poison = POISONS[token_set]
+        out = np.array(run(ids, poison))
+        rows = expected[np.arange(dims.batch) % len(expected)]
+        error, row = worst_row(out, rows)
+        errors.append(error)
+        if not _within(error, tolerance):
+            place = f"logits of token set {token_set}, sequence {row}, buffers poisoned with {poison:g}"
+            faults.append(_sentence(place, error, tolerance))
+        if token_set == 0:
+            logits = tuple(float(value) for value in out[0, :2])
+            different = _first_unlike(out)
+            if different is not None:
+                faults.append(
+                    f"logits of sequence {different} are not bitwise those of sequence 0, whose tokens are the same"
+                )
+    return Gate(
+        status="FAIL" if faults else "PASS pass-only",
+        pass_error=_worst(errors),
+        tolerance=tolerance,
+        logits=logits,
+        where="; ".join(faults),
+    )
+
+
+def check_phases(
+    trace: Trace, steps: Iterable[Step], workload: Workload, plan: Plan, dims: Dims
+) -> tuple[PhaseCheck, ...]:
+    """One check a step, in pass order, of a trace made of `steps` that keep every layer.
+
+    What a fusing kernel computes in one launch is chained in float64 from its first inputs to its last
+    output. Sequences with the same tokens share one reference, and every row is compared.
+    """
+    checker = _Checker(trace, workload, plan, dims)
+    return tuple(checker.check(step) for step in steps)
+
+
+def combine(pass_gate: Gate, checks: Sequence[PhaseCheck]) -> Gate:
+    """The whole gate: the pass's, the worst check of each site, and what failed first in pass order."""
+    failed = [check for check in checks if not check.ok]
+    where = [pass_gate.where] if pass_gate.where else []
+    if failed:
+        first = failed[0]
+        place = f"{first.site} of layer {first.layer}, row {first.row}"
+        more = f" (and {len(failed) - 1} more checks)" if len(failed) > 1 else ""
+        where.insert(0, _sentence(place, first.error, first.tolerance) + more)
+    if failed or not pass_gate.ok:
+        status = "FAIL"
+    else:
+        status = "PASS" if checks else "PASS pass-only"
+    worst: dict[str, PhaseCheck] = {}
+    for check in checks:
+        if check.site not in worst or _badness(check) > _badness(worst[check.site]):
+            worst[check.site] = check
+    return replace(pass_gate, status=status, checks=tuple(worst.values()), where="; ".join(where))
+
+
+def worst_row(out: Floats, expected: Doubles) -> tuple[float | None, int]:
+    """The largest ||out - expected|| / ||expected|| over rows, and its row; None at the first not finite."""
+    finite = np.isfinite(out).all(axis=1) & np.isfinite(expected).all(axis=1)
+    if not finite.all():
+        return None, int(np.argmin(finite))
+    norms = np.maximum(np.linalg.norm(expected, axis=1), np.finfo(np.float64).tiny)
+    errors = np.linalg.norm(out - expected, axis=1) / norms
+    row = int(np.argmax(errors))
+    return float(errors[row]), row
+
+
+class _Checker:
+    """The references of one trace."""
+
+    def __init__(self, trace: Trace, workload: Workload, plan: Plan, dims: Dims) -> None:
+        self._trace, self._workload, self._plan, self._dims = trace, workload, plan, dims
+        self._phases: dict[str, Phase] = {phase.name: phase for phase in phases()}
+        ids = trace.read(buffers.whole("tokens", dims)).reshape(dims.batch, dims.seq)
+        _, self._chosen, self._alike = np.unique(ids, axis=0, return_index=True, return_inverse=True)
+        self._alike = self._alike.reshape(-1)
+        self._few = replace(dims, batch=len(self._chosen))
+        """The dims of one of each different sequence."""
+
+    def check(self, step: Step) -> PhaseCheck:
+        chain = _Chain(self._few)
+        for task in step.tasks:
+            phase = self._phases[task.site.phase]
+            small = self._shrunk(task)
+            operands = {role: self._operand(operand, chain) for role, operand in task.inputs}
+            expected = np.asarray(phase.reference(operands, small, self._few))
+            chain.write(small.output, expected)
+        rows = self._per_sequence(expected, self._few.batch)[self._alike].reshape(task.output.rows, -1)
+        error, row = worst_row(self._trace.read(task.output), rows)
+        tolerance = max(self._phases[t.site.phase].tolerances[self._plan.math] for t in step.tasks)
+        return PhaseCheck(step.site, task.layer, error, tolerance, row)
+
+    def _operand(self, operand: View | WeightView, chain: _Chain) -> Doubles:
+        if isinstance(operand, WeightView):
+            whole = reference_tensor(self._workload, operand.tensor, operand.layer, self._plan.fold)
+            return whole[operand.start : operand.start + operand.outs]
+        rows = operand.rows * self._few.batch // self._dims.batch
+        chained = chain.read(replace(operand, rows=rows))
+        if chained is not None:
+            return chained
+        read = self._per_sequence(self._trace.read(operand), self._dims.batch)[self._chosen]
+        return read.reshape(rows, -1).astype(np.float64)
+
+    def _shrunk(self, task: Task) -> Task:
+        rows = task.output.rows * self._few.batch // self._dims.batch
+        return replace(task, output=replace(task.output, rows=rows))
+
+    @staticmethod
+    def _per_sequence(rows: NDArray[np.floating], sequences: int) -> NDArray[np.floating]:  # type: ignore[type-arg]
+        return rows.reshape(sequences, -1, rows.shape[1])
+
+
+class _Chain:
+    """What the tasks of one launch have computed so far, laid out as in the buffers."""
+
+    def __init__(self, dims: Dims) -> None:
+        self._dims = dims
+        self._slots: dict[tuple[str, int], Doubles] = {}
+
+    def write(self, view: View, values: Doubles) -> None:
+        size = buffers.BY_NAME[view.buffer].size(self._dims)
+        slot = self._slots.setdefault((view.buffer, view.slot), np.full(size, np.nan))
+        slot[_elements(view)] = values
+
+    def read(self, view: View) -> Doubles | None:
+        """The view's values, or None where not all of them were computed here."""
+        slot = self._slots.get((view.buffer, view.slot))
+        if slot is None:
+            return None
+        values = slot[_elements(view)]
+        return None if np.isnan(values).any() else values
+
+
+def _elements(view: View) -> NDArray[np.intp]:
+    return view.offset + np.arange(view.rows)[:, None] * view.ld + np.arange(view.columns)
+
+
+def _first_unlike(out: Floats) -> int | None:
+    """The first row whose bits are not those of row 0."""
+    bits = np.ascontiguousarray(out, np.float32).view(np.uint32)
+    same = (bits == bits[0]).all(axis=1)
+    return None if same.all() else int(np.argmin(same))
+
+
+def _within(error: float | None, tolerance: float) -> bool:
+    return error is not None and error <= tolerance
+
+
+def _worst(errors: Sequence[float | None]) -> float | None:
+    known = [error for error in errors if error is not None]
+    return max(known) if len(known) == len(errors) else None
+
+
+def _badness(check: PhaseCheck) -> float:
+    return math.inf if check.error is None else check.error / check.tolerance
+
+
+def _sentence(place: str, error: float | None, tolerance: float) -> str:
+    if error is None:
+        return f"{place}: not finite"
+    return f"{place}: {error:.2g} from float64, allowed {tolerance:g}"

@@ -1,0 +1,181 @@
+"""Phases, kernels, rungs and toggles by name, and the tasks and steps that make a pass of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Self, TypeVar
+
+from gputop import paths
+from gputop import phases as bridge
+from gputop.errors import BadInput, unknown_name
+from gputop.spec import Dims, Kernel, Phase, Plan, Rung, Site, Step, Task, Toggle
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Registry:
+    """All that a plan is made of, by name."""
+
+    phases: tuple[Phase, ...]
+    """In pass order."""
+    rungs: tuple[Rung, ...]
+    toggles: tuple[Toggle, ...]
+    kernels_dir: Path
+    """Folder of the CUDA sources."""
+
+    @classmethod
+    def load(cls, kernels_dir: Path | None = None) -> Self:
+        """What this installation carries; `kernels_dir` in place of its own folder of CUDA sources."""
+        return cls(bridge.phases(), bridge.rungs(), bridge.toggles(), kernels_dir or paths.kernels_dir())
+
+    @cached_property
+    def kernels(self) -> dict[str, Kernel]:
+        """Name -> record, in the order of the phases that they serve."""
+        return {kernel.name: kernel for phase in self.phases for kernel in phase.kernels}
+
+    def phase(self, name: str) -> Phase:
+        """BadInput for an unknown name, as in the three below."""
+        return _by_name("phase", name, {phase.name: phase for phase in self.phases})
+
+    def kernel(self, name: str) -> Kernel:
+        return _by_name("kernel", name, self.kernels)
+
+    def rung(self, name: str) -> Rung:
+        return _by_name("rung", name, {rung.id: rung for rung in self.rungs})
+
+    def toggle(self, name: str) -> Toggle:
+        return _by_name("toggle", name, {toggle.name: toggle for toggle in self.toggles})
+
+    def rungs_of(self, backend: str) -> tuple[Rung, ...]:
+        """One backend's ladder, oracles and peers included."""
+        return tuple(rung for rung in self.rungs if rung.backend == backend)
+
+    def kernels_for(self, phase: str, backend: str) -> tuple[Kernel, ...]:
+        """Every kernel of a backend that computes the phase, alone or fused with others."""
+        return tuple(k for k in self.phase(phase).kernels if k.backend == backend)
+
+    def sites(self, dims: Dims, pruned: bool) -> tuple[Site, ...]:
+        """Every site of a pass, in the order in which they first run; in a pruned plan, the last layer's last."""
+        return tuple(dict.fromkeys(site for site, _ in self._instances(dims, pruned)))
+
+    def pass_tasks(self, plan: Plan, dims: Dims, keep_layers: bool) -> tuple[Task, ...]:
+        """Every task of a pass in order. `keep_layers`: each layer writes its own slots."""
+        by_name = {phase.name: phase for phase in self.phases}
+        return tuple(
+            by_name[site.phase].task(site, layer, plan, dims, keep_layers)
+            for site, layer in self._instances(dims, plan.prune)
+        )
+
+    def steps(self, plan: Plan, dims: Dims, keep_layers: bool = False) -> tuple[Step, ...]:
+        """The pass as launches see it: a fusing kernel takes its consecutive tasks together.
+
+        Empty for a peer. BadInput where a fusing kernel is not given all that it computes.
+        """
+        if plan.peer:
+            return ()
+        dispatch = dict(plan.dispatch)
+        tasks = self.pass_tasks(plan, dims, keep_layers)
+        steps: list[Step] = []
+        first = 0
+        while first < len(tasks):
+            kernel = self.kernel(dispatch[tasks[first].site.name])
+            last = _fused_end(kernel, tasks, first, dispatch) if kernel.fuses else first + 1
+            steps.append(Step(kernel, tasks[first:last]))
+            first = last
+        return tuple(steps)
+
+    def _instances(self, dims: Dims, pruned: bool) -> Iterable[tuple[Site, int]]:
+        """(site, layer) of every task in pass order."""
+        placed = {
+            place: [site for phase in self.phases if phase.place == place for site in phase.sites(dims, pruned)]
+            for place in ("before", "layer", "after")
+        }
+        yield from ((site, 0) for site in placed["before"])
+        for layer in range(dims.layers):
+            for site in placed["layer"]:
+                if site.layers[0] <= layer < site.layers[1]:
+                    yield site, layer
+        yield from ((site, 0) for site in placed["after"])
+
+    def faults(self) -> tuple[str, ...]:
+        """What keeps the registry from being total, a sentence each; empty when nothing does.
+
+        Every .cu has a record, every record's source and entries exist, no name stands twice, and
+        every rung builds on one of its own backend.
+        """
+        return (
+            *self._name_faults(),
+            *self._source_faults(),
+            *(
+                f"rung {rung.id} changes {rung.before}, which is no rung of {rung.backend}"
+                for rung in self.rungs
+                if rung.before and rung.before not in {other.id for other in self.rungs_of(rung.backend)}
+            ),
+        )
+
+    def _name_faults(self) -> Iterable[str]:
+        records = {kernel for phase in self.phases for kernel in phase.kernels}
+        names = {
+            "phase": [phase.name for phase in self.phases],
+            "kernel": [kernel.name for kernel in records],
+            "rung": [rung.id for rung in self.rungs],
+            "toggle": [toggle.name for toggle in self.toggles],
+        }
+        for kind, all_names in names.items():
+            yield from (f"{kind} {name} stands twice" for name, n in Counter(all_names).items() if n > 1)
+        plan_fields = {field.name for field in fields(Plan)}
+        for toggle in self.toggles:
+            if toggle.field not in plan_fields:
+                yield f"toggle {toggle.name} flips {toggle.field}, which is no field of a plan"
+        for phase in self.phases:
+            for kernel in phase.kernels:
+                if phase.name not in kernel.covers:
+                    yield f"kernel {kernel.name} stands in phase {phase.name}, which it does not cover"
+
+    def _source_faults(self) -> Iterable[str]:
+        used: set[str] = set()
+        for kernel in self.kernels.values():
+            if not kernel.source:
+                continue
+            used.add(kernel.source)
+            path = self.kernels_dir / kernel.source
+            if not path.is_file():
+                yield f"kernel {kernel.name} names {kernel.source}, which does not exist"
+                continue
+            text = path.read_text(encoding="utf-8")
+            for entry in kernel.entries:
+                if not re.search(rf"\b{re.escape(entry)}\b", text):
+                    yield f"kernel {kernel.name} names entry {entry}, which is not in {kernel.source}"
+        for path in sorted(self.kernels_dir.rglob("*.cu")):
+            source = path.relative_to(self.kernels_dir).as_posix()
+            if source not in used:
+                yield f"{source} has no record"
+
+
+def _by_name(kind: str, name: str, table: dict[str, T]) -> T:
+    if name not in table:
+        raise unknown_name(kind, name, table)
+    return table[name]
+
+
+def _fused_end(kernel: Kernel, tasks: tuple[Task, ...], first: int, dispatch: dict[str, str]) -> int:
+    """Where the run of tasks that a fusing kernel takes from `first` on ends."""
+    end = first
+    while end < len(tasks) and dispatch[tasks[end].site.name] == kernel.name:
+        end += 1
+        closes = tasks[end - 1].site.phase == kernel.covers[-1]
+        if closes and (end == len(tasks) or tasks[end].site.phase != kernel.covers[-1]):
+            break
+    taken = tuple(dict.fromkeys(task.site.phase for task in tasks[first:end]))
+    if taken != kernel.covers:
+        raise BadInput(
+            f"{kernel.name} computes {' and '.join(kernel.covers)} in one launch, but this plan gives it "
+            f"{' and '.join(taken)} alone: dispatch all of them to it, or none."
+        )
+    return end

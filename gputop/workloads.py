@@ -1,0 +1,117 @@
+"""The named workloads, and others from a TOML file."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from gputop.errors import BadInput, unknown_name
+from gputop.spec import Dims, Workload
+from gputop.weights import weight_bytes
+
+WORKLOADS = (
+    Workload("gpt2-small", Dims(layers=12, d_model=768, heads=12, d_ff=3072, seq=128, vocab=256)),
+    Workload("mini", Dims(layers=2, d_model=256, heads=4, d_ff=1024, seq=128, vocab=256)),
+    Workload("tiny", Dims(layers=2, d_model=64, heads=4, d_ff=256, seq=16, vocab=256)),
+)
+
+DIMS_KEYS = tuple(field.name for field in fields(Dims) if field.name != "batch")
+MOST = {
+    "layers": 1024,
+    "d_model": 65536,
+    "heads": 1024,
+    "d_ff": 262144,
+    "seq": 32768,
+    "vocab": 1048576,
+}
+"""Largest size believed to be meant, by key."""
+MOST_BYTES = 1 << 38
+MOST_SEED = (1 << 63) - 1
+EXAMPLE = "layers = 2, d_model = 256, heads = 4, d_ff = 1024, seq = 128, vocab = 256"
+
+
+def parse_workload(word: str) -> Workload:
+    """A workload's name, or the path of a TOML file. BadInput for neither."""
+    for workload in WORKLOADS:
+        if workload.name == word:
+            return workload
+    if word.endswith(".toml"):
+        return parse_toml(Path(word))
+    raise unknown_name("workload", word, [*(w.name for w in WORKLOADS), "FILE.toml"])
+
+
+def parse_toml(path: Path) -> Workload:
+    """The workload that a TOML file describes: the six sizes of `Dims`, optionally `name` and `seed`.
+
+    BadInput, naming file and key, for whatever is not a model that can be run.
+    """
+    table = _read(path)
+    allowed = (*DIMS_KEYS, "name", "seed")
+    for key in table:
+        if key == "batch":
+            raise BadInput(f"{path}: batch is chosen by the plan, not by the workload: use --batch N.")
+        if key not in allowed:
+            raise BadInput(f"{path}: unknown key {key!r}.{_nearest(key, allowed)} Allowed: {', '.join(allowed)}.")
+    missing = [key for key in DIMS_KEYS if key not in table]
+    if missing:
+        raise BadInput(f"{path}: missing {', '.join(missing)}. A whole file is, for example: {EXAMPLE}.")
+    sizes = {key: _size(path, key, table[key]) for key in DIMS_KEYS}
+    dims = Dims(**sizes)
+    _check_shape(path, dims)
+    return Workload(_name(path, table), dims, _seed(path, table))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise BadInput(f"Cannot read workload {path}: {error.strerror or error}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} is not TOML: {error}. A whole file is, for example: {EXAMPLE}.") from error
+
+
+def _size(path: Path, key: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise BadInput(f"{path}: {key} must be a whole number, got {value!r}.")
+    if value < 1:
+        raise BadInput(f"{path}: {key} must be at least 1, got {value}.")
+    if value > MOST[key]:
+        raise BadInput(f"{path}: {key} = {value} is beyond {MOST[key]}, the most that is accepted.")
+    return value
+
+
+def _check_shape(path: Path, dims: Dims) -> None:
+    if dims.d_model % dims.heads:
+        divisors = [n for n in range(1, dims.d_model + 1) if dims.d_model % n == 0]
+        near = min(divisors, key=lambda n: abs(n - dims.heads))
+        raise BadInput(
+            f"{path}: heads = {dims.heads} does not divide d_model = {dims.d_model}; the nearest that does is {near}."
+        )
+    if weight_bytes(dims) > MOST_BYTES:
+        raise BadInput(
+            f"{path}: these sizes make {weight_bytes(dims) / 2**30:.0f} GiB of weights; "
+            f"at most {MOST_BYTES >> 30} GiB are accepted. Lower layers, d_model or d_ff."
+        )
+
+
+def _name(path: Path, table: dict[str, Any]) -> str:
+    name = table.get("name", path.stem)
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise BadInput(f"{path}: name must be a word to show in tables, got {name!r}.")
+    return name
+
+
+def _seed(path: Path, table: dict[str, Any]) -> int:
+    seed = table.get("seed", 0)
+    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed <= MOST_SEED:
+        raise BadInput(f"{path}: seed must be a whole number from 0 to {MOST_SEED}, got {seed!r}.")
+    return seed
+
+
+def _nearest(name: str, allowed: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(name, allowed, n=1, cutoff=0.5)
+    return f" Did you mean {near[0]!r}?" if near else ""

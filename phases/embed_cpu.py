@@ -1,0 +1,23 @@
+"""The cpu backend's embedding."""
+
+from __future__ import annotations
+
+from gputop.spec import Dims, Kernel, Plan, Task, Traffic
+
+
+def _traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
+    site = tasks[0].site
+    return Traffic(flops=float(site.rows * site.columns), pipe="fp32")
+
+
+KERNELS = (
+    Kernel(
+        name="cpu_embed",
+        backend="cpu",
+        idea="NumPy gathers the rows and adds the positions.",
+        covers=("embed",),
+        entries=("cpu_embed",),
+        maths=("fp32",),
+        traffic=_traffic,
+    ),
+)

@@ -1,0 +1,110 @@
+"""What the phases that multiply by a weight share: work, reference, operands, kernels.
+
+A bias, a ReLU and a residual add belong to the GEMM they follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from gputop.phases.sites import in_every_layer
+
+from gputop import buffers
+from gputop.phases import gemm_cpu, gemm_cuda
+from gputop.spec import WORD_BYTES, Dims, Kernel, Math, Phase, Plan, Site, Task, View, WeightView, Work
+
+if TYPE_CHECKING:
+    from gputop.spec import Array
+
+KERNELS: tuple[Kernel, ...] = gemm_cpu.KERNELS + gemm_cuda.KERNELS
+TOLERANCES: Mapping[Math, float] = {"fp32": 1e-5, "tf32": 3e-3, "bf16": 1e-2}
+
+
+def work(site: Site, extra: int, residual: bool) -> Work:
+    """2 x rows x columns x inner FLOPs and `extra` per output (bias, ReLU, residual: one each)."""
+    outputs = site.rows * site.columns
+    return Work(
+        flops=2.0 * outputs * site.inner + extra * outputs,
+        weight_bytes=WORD_BYTES * site.columns * (site.inner + 1.0),
+        in_bytes=WORD_BYTES * (site.rows * site.inner + (outputs if residual else 0.0)),
+        out_bytes=float(WORD_BYTES * outputs),
+    )
+
+
+def reference(operands: Mapping[str, Array], task: Task, dims: Dims) -> Array:
+    """a w^T + bias, ReLU where the task asks for it, + residual; float64 [rows, columns]."""
+    out = operands["a"] @ operands["w"].T
+    if "bias" in operands:
+        out += operands["bias"]
+    if task.relu:
+        np.maximum(out, 0.0, out=out)
+    if "residual" in operands:
+        out += operands["residual"]
+    return out
+
+
+def operands(
+    a: View, w: WeightView, bias: WeightView | None, residual: View | None = None
+) -> tuple[tuple[str, View | WeightView], ...]:
+    """Role -> operand, without the absent ones."""
+    roles = (("a", a), ("w", w), ("bias", bias), ("residual", residual))
+    return tuple((role, operand) for role, operand in roles if operand is not None)
+
+
+def layer_phase(
+    *,
+    name: str,
+    title: str,
+    order: int,
+    bias: str,
+    source: str,
+    target: str,
+    width: Callable[[Dims], int],
+    inner: Callable[[Dims], int],
+    relu: bool = False,
+    residual: str | None = None,
+) -> Phase:
+    """A GEMM phase of the layers that reads buffer `source` and writes `target` (`x`: the next layer's).
+
+    Its one-row site in a pruned last layer uses the buffers' `_last` namesakes; `residual` too,
+    except that `x`, which has none before the layer ends, is read at each sequence's last row.
+    """
+
+    def sites(dims: Dims, pruned: bool) -> tuple[Site, ...]:
+        return in_every_layer(name, dims, pruned, width(dims), inner(dims))
+
+    def task(site: Site, layer: int, plan: Plan, dims: Dims, keep_layers: bool) -> Task:
+        slot = layer if keep_layers else 0
+        one_row = site.name != name
+        kept = None if residual is None else _residual(residual, dims, slot, one_row)
+        if one_row:
+            a, output = buffers.whole(f"{source}_last", dims), buffers.whole(f"{target}_last", dims)
+        else:
+            next_slot = slot + 1 if target == "x" and keep_layers else slot
+            a, output = buffers.whole(source, dims, slot), buffers.whole(target, dims, next_slot)
+        w = buffers.weight(name, layer, 0, site.columns, site.columns, site.inner, plan.layout)
+        b = buffers.vector(bias, layer, 0, site.columns)
+        return Task(site, layer, operands(a, w, b, kept), output, relu)
+
+    extra = 1 + relu + (residual is not None)
+    return Phase(
+        name=name,
+        title=title,
+        order=order,
+        work=lambda site, dims: work(site, extra, residual is not None),
+        reference=reference,
+        sites=sites,
+        task=task,
+        kernels=KERNELS,
+        tolerances=TOLERANCES,
+    )
+
+
+def _residual(name: str, dims: Dims, slot: int, one_row: bool) -> View:
+    if not one_row:
+        return buffers.whole(name, dims, slot)
+    if name == "x":
+        return buffers.last_tokens(buffers.whole("x", dims, slot), dims)
+    return buffers.whole(f"{name}_last", dims)

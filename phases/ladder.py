@@ -1,0 +1,65 @@
+"""The rungs of every backend, each after the one it changes, and the toggles."""
+
+from __future__ import annotations
+
+from gputop.phases import ladder_cpu, ladder_cuda
+from gputop.spec import Rung, Toggle
+
+RUNGS: tuple[Rung, ...] = ladder_cpu.RUNGS + ladder_cuda.RUNGS
+
+ON_OFF = ("on", "off")
+
+TOGGLES = (
+    Toggle(
+        "layout",
+        "layout",
+        ("row", "transposed"),
+        "how a weight lies in memory: an output's weights together, or an input's",
+        ("cpu", "cuda"),
+    ),
+    Toggle(
+        "math",
+        "math",
+        ("fp32", "tf32", "bf16"),
+        "what the products are computed in; sums and the rest stay fp32",
+        ("cpu", "cuda"),
+    ),
+    Toggle(
+        "fused_qkv",
+        "fused_qkv",
+        ON_OFF,
+        "queries, keys and values in one product instead of three",
+        ("cpu", "cuda"),
+    ),
+    Toggle(
+        "fold",
+        "fold",
+        ON_OFF,
+        "layernorm gain and shift folded into the weights that follow, beforehand",
+        ("cpu", "cuda"),
+    ),
+    Toggle(
+        "fused_stores",
+        "fused_stores",
+        ON_OFF,
+        "bias, ReLU and residual in the product's own store, where its kernel can",
+        ("cuda",),
+    ),
+    Toggle(
+        "prune",
+        "prune",
+        ON_OFF,
+        "the last layer computed for each sequence's last token only, with full keys and values",
+        ("cpu", "cuda"),
+    ),
+    Toggle("graph", "graph", ON_OFF, "all launches of a pass submitted as one captured graph", ("cuda",)),
+    Toggle(
+        "pdl",
+        "pdl",
+        ON_OFF,
+        "programmatic dependent launch: a kernel starts while the one before drains",
+        ("cuda",),
+    ),
+    Toggle("threads", "threads", ("1", "all"), "BLAS threads", ("cpu",)),
+    Toggle("batch", "batch", (), "sequences a pass", ("cpu", "cuda")),
+)

@@ -1,0 +1,24 @@
+"""The cpu backend's layernorm."""
+
+from __future__ import annotations
+
+from gputop.spec import Dims, Kernel, Plan, Task, Traffic
+
+
+def _traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
+    site = tasks[0].site
+    per_element = 5 if plan.fold else 7
+    return Traffic(flops=float(per_element * site.rows * site.columns), pipe="fp32")
+
+
+KERNELS = (
+    Kernel(
+        name="cpu_layernorm",
+        backend="cpu",
+        idea="NumPy row by row sums and element by element arithmetic, a pass over the data for each.",
+        covers=("ln1", "ln2", "lnf"),
+        entries=("cpu_layernorm",),
+        maths=("fp32",),
+        traffic=_traffic,
+    ),
+)

@@ -1,0 +1,34 @@
+"""lnf: the final layernorm, of each sequence's last token only, in every plan."""
+
+from __future__ import annotations
+
+from gputop import buffers
+from gputop.phases import layernorm
+from gputop.spec import Dims, Phase, Plan, Site, Task
+
+
+def sites(dims: Dims, pruned: bool) -> tuple[Site, ...]:
+    return (Site("lnf", "lnf", dims.batch, dims.d_model, 0, (0, 1)),)
+
+
+def task(site: Site, layer: int, plan: Plan, dims: Dims, keep_layers: bool) -> Task:
+    if plan.prune:
+        x = buffers.whole("x_last", dims)
+    else:
+        x = buffers.last_tokens(buffers.whole("x", dims, dims.layers if keep_layers else 0), dims)
+    inputs = layernorm.operands(x, "gainf", "shiftf", 0, plan)
+    return Task(site, 0, inputs, buffers.whole("xnf", dims))
+
+
+PHASE = Phase(
+    name="lnf",
+    title="final layernorm",
+    order=8,
+    work=layernorm.work,
+    reference=layernorm.reference,
+    sites=sites,
+    task=task,
+    kernels=layernorm.KERNELS,
+    tolerances=layernorm.TOLERANCES,
+    place="after",
+)
