@@ -11,6 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -91,6 +92,7 @@ class Client:
         self._process: WorkerProcess | None = None
         self._last_open: Open | None = None
         self._next_id = 1
+        self._windows = 0
         self._turn = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -265,8 +267,20 @@ class Client:
                     self.kill()
                     raise WorkerLost(event.message)
                 raise _ERRORS.get(event.exit_code, WorkerLost)(event.message)
+            elif isinstance(event, Measured):
+                return self._numbered(event)
             else:
                 return event
+
+    def _numbered(self, event: Measured) -> Measured:
+        """Its window under this conversation's own count: a worker's begins anew with each worker."""
+        self._windows += 1
+        number = self._windows
+        lanes = tuple(
+            replace(lane, rows=tuple(replace(row, window=number) for row in lane.rows))
+            for lane in event.window.lanes
+        )
+        return msgspec.structs.replace(event, window=replace(event.window, number=number, lanes=lanes))
 
     def _next_event(self, process: WorkerProcess, deadline: float, doing: str) -> Event:
         """The next event; WorkerLost when the worker ends, or is killed at the deadline."""

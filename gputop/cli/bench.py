@@ -1,0 +1,84 @@
+"""A worker opened for a command: its progress told, and a lost window measured once more."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Self, TypeVar
+
+from gputop.cli.options import kernels_dir_of, workload_of
+from gputop.cli.terminal import Narrator
+from gputop.client import Client
+from gputop.errors import WorkerLost
+from gputop.protocol import Opened
+from gputop.results import Window
+from gputop.spec import PlanRequest
+
+Result = TypeVar("Result")
+
+
+class Bench:
+    """The worker, the opened backend and workload, for the length of a command.
+
+    ^C and faults kill the worker; otherwise it is told goodbye.
+    """
+
+    opened: Opened
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._workload = workload_of(options)
+        self._kernels_dir = kernels_dir_of(options)
+        self.narrator = Narrator()
+        self.client = Client(remote=options.remote)
+
+    def __enter__(self) -> Self:
+        self.client.__enter__()
+        try:
+            self.opened = self.client.open(
+                self._options.backend,
+                self._workload,
+                device=self._options.device,
+                kernels_dir=self._kernels_dir,
+                on_progress=self.narrator.progress,
+            )
+        except BaseException:
+            self.client.kill()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self.narrator.clear()
+        self.client.__exit__(kind, error, trace)
+
+    def measure(
+        self,
+        current: PlanRequest,
+        pinned: PlanRequest | None = None,
+        *,
+        aa: bool = False,
+        check_phases: bool = False,
+    ) -> Window:
+        """One window."""
+        return self.survive(
+            lambda: self.client.measure(
+                current,
+                pinned,
+                seconds=self._options.seconds,
+                aa=aa,
+                check_phases=check_phases,
+                on_progress=self.narrator.progress,
+            )
+        )
+
+    def survive(self, work: Callable[[], Result]) -> Result:
+        """`work`, and where the worker is lost in it, once more with a new one; then WorkerLost."""
+        try:
+            result = work()
+        except WorkerLost as lost:
+            self.narrator.note(str(lost))
+            self.narrator.note("That window is lost. Starting a new worker and measuring it again.")
+            self.client.restart(on_progress=self.narrator.progress)
+            result = work()
+        self.narrator.clear()
+        return result

@@ -1,0 +1,51 @@
+"""`gputop calibrate`: this device's ceilings."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from gputop.cli.command import Command
+from gputop.cli.options import (
+    add_backend_option,
+    add_output_options,
+    add_workload_option,
+)
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--force", action="store_true", help="measure again what was measured before")
+    group = parser.add_argument_group("device")
+    add_backend_option(group)
+    group.add_argument("--device", metavar="INDEX|UUID", help="which device, where there are several")
+    add_workload_option(group)
+    group.add_argument("--remote", metavar="HOST", help="measure on HOST, through `ssh HOST gputop worker`")
+    add_output_options(parser)
+    parser.set_defaults(kernels_dir=None, seconds=None)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from gputop import export
+    from gputop.cli.bench import Bench
+    from gputop.cli.output import Output
+    from gputop.cli.render import ceiling_lines
+    from gputop.cli.terminal import Terminal, print_data
+
+    output = Output.of(options)
+    with Bench(options) as bench:
+        ceilings = bench.survive(
+            lambda: bench.client.calibrate(force=options.force, on_progress=bench.narrator.progress)
+        )
+    if output.shows_table:
+        print_data(*ceiling_lines(ceilings, Terminal.of(sys.stdout)))
+    output.write(export.ceilings_csv(ceilings), export.ceilings_json(ceilings))
+    return 0
+
+
+COMMAND = Command(
+    name="calibrate",
+    summary="measure this device's ceilings, kept for later runs",
+    examples=("gputop calibrate --force", "gputop calibrate --backend cpu --json -"),
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,68 @@
+"""`gputop compare`: two plans paired, or one plan against a copy of itself."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from gputop.cli.command import Command
+from gputop.cli.options import add_measuring_options, add_output_options, add_plan_options, with_changes
+from gputop.cli.outcome import outcome
+from gputop.errors import BadInput
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    word = "RUNG[,TOGGLE=VALUE...][,SITE:KERNEL...]"
+    parser.add_argument("a", metavar="A", help=f"the plan to compare with: {word}")
+    parser.add_argument("b", metavar="B", nargs="?", help="the plan to judge")
+    parser.add_argument(
+        "--aa", action="store_true", help="pair A with an independently prepared copy of itself"
+    )
+    add_plan_options(parser, rung=False)
+    add_measuring_options(parser)
+    add_output_options(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.aa and options.b is not None:
+        raise BadInput("--aa pairs one plan with itself: give one plan, or leave --aa out.")
+    if not options.aa and options.b is None:
+        raise BadInput("compare needs two plans, or one and --aa for its noise floor.")
+
+    from gputop import export
+    from gputop.words import parse_word
+    from gputop.cli.bench import Bench
+    from gputop.cli.output import Output
+    from gputop.cli.render import comparison_lines
+    from gputop.cli.terminal import Terminal, print_data
+    from gputop.pooling import pool
+
+    output = Output.of(options)
+    a = with_changes(parse_word(options.a), options)
+    b = a if options.aa else with_changes(parse_word(options.b), options)
+    windows = []
+    with Bench(options) as bench:
+        for number in range(options.windows):
+            if options.windows > 1:
+                bench.narrator.note(f"window {number + 1} of {options.windows}")
+            pinned = None if options.aa else a
+            windows.append(bench.measure(b, pinned, aa=options.aa, check_phases=output.exports))
+    outcome(lane.gate for window in windows for lane in window.lanes)
+    comparison = pool([window.comparison for window in windows if window.comparison is not None])
+    if output.shows_table:
+        print_data(*comparison_lines(windows[-1], comparison, Terminal.of(sys.stdout)))
+    output.write(export.compare_csv(comparison), export.compare_json(comparison))
+    return 0
+
+
+COMMAND = Command(
+    name="compare",
+    summary="two plans paired: per phase and whole, verdict; with one plan and --aa its noise floor",
+    examples=(
+        "gputop compare cpu-loops cpu-blas --backend cpu --workload tiny --csv -",
+        "gputop compare cpu-blas cpu-blas,fold=on,w2:cpu_loops_gemm",
+        "gputop compare cpu-blas --aa",
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)

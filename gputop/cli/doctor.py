@@ -1,0 +1,63 @@
+"""`gputop doctor`: what works here, what does not, and the command that mends it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from gputop import __version__
+from gputop.cli.command import Command
+from gputop.cli.options import add_backend_option
+from gputop.errors import NotHere
+
+if TYPE_CHECKING:
+    from gputop.cli.probes import Finding, Probe
+    from gputop.cli.terminal import Terminal
+
+TONES = {"ok": "good", "missing": "quiet", "broken": "bad"}
+NEEDED_BY = {"always": "everything", "cuda": "the cuda backend", "extra": "an extra"}
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_backend_option(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from gputop.cli.probes import PROBES, answer_apart
+    from gputop.cli.terminal import Terminal, print_data
+
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        findings = list(zip(PROBES, pool.map(answer_apart, PROBES), strict=True))
+    print_data(*_lines(findings, Terminal.of(sys.stdout)))
+    needed = ("always", "cuda") if options.backend == "cuda" else ("always",)
+    for probe, finding in findings:
+        if probe.need in needed and finding.state != "ok":
+            what = NEEDED_BY[probe.need]
+            raise NotHere(f"{probe.name}, which {what} needs: {finding.detail}. Mend it: {finding.mend}")
+    return 0
+
+
+def _lines(findings: Sequence[tuple[Probe, Finding]], terminal: Terminal) -> list[str]:
+    """One line a probe, and below what is not ok the command that mends it."""
+    lines = [terminal.paint(f"gputop {__version__}", "strong")]
+    width = max(len(probe.name) for probe, _ in findings)
+    for probe, finding in findings:
+        state = terminal.paint(f"{finding.state:<7}", TONES[finding.state])
+        lines.append(f"{state}  {probe.name:<{width}}  {finding.detail}  ({probe.purpose})")
+        if finding.mend:
+            lines.append(f"{'':<{9 + width}}  mend: {finding.mend}")
+    cuda = all(finding.state == "ok" for probe, finding in findings if probe.need == "cuda")
+    usable = "cpu and cuda work here" if cuda else "cpu works here, cuda does not"
+    return [*lines, "", f"backends: {usable}"]
+
+
+COMMAND = Command(
+    name="doctor",
+    summary="what works here, what does not, and the command that mends it",
+    examples=("gputop doctor", "gputop doctor --backend cuda    (exit code 3 unless a GPU can be used)"),
+    add_arguments=_add_arguments,
+    run=_run,
+)

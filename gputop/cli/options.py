@@ -1,0 +1,153 @@
+"""The options that commands share: which plan, how long to measure, where results go."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gputop import backends
+from gputop.errors import BadInput, unknown_name
+
+if TYPE_CHECKING:
+    from gputop.spec import PlanRequest, Workload
+
+LONGEST_WINDOW_S = 86_400.0
+BACKENDS = ("auto", *backends.MODULES)
+
+
+def add_plan_options(parser: ArgumentParser, *, rung: bool = True) -> None:
+    """What is measured. `rung` is left out where the command takes plans as words."""
+    group = parser.add_argument_group("plan")
+    add_backend_option(group)
+    group.add_argument("--device", metavar="INDEX|UUID", help="which device, where there are several")
+    add_workload_option(group)
+    group.add_argument("--batch", type=whole_number, metavar="N", help="sequences in one pass")
+    if rung:
+        group.add_argument("--rung", metavar="ID", help="a named plan; `gputop list rungs` lists them")
+    group.add_argument(
+        "--set", dest="sets", action="append", default=[], type=_pair("TOGGLE=VALUE"), metavar="TOGGLE=VALUE",
+        help="flip a toggle of the plan (repeatable)",
+    )  # fmt: skip
+    group.add_argument(
+        "--use", dest="uses", action="append", default=[], type=_pair("SITE=KERNEL"), metavar="SITE=KERNEL",
+        help="choose the kernel of a site (repeatable)",
+    )  # fmt: skip
+    group.add_argument(
+        "--kernels", dest="kernels_dir", metavar="DIR", help="your own .cu files and records, laid over ours"
+    )
+    group.add_argument("--remote", metavar="HOST", help="measure on HOST, through `ssh HOST gputop worker`")
+
+
+def add_backend_option(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--backend", type=one_of("backend", BACKENDS), default="auto", metavar="|".join(BACKENDS),
+        help="what measures (default: cuda where it is usable, else cpu)",
+    )  # fmt: skip
+
+
+def add_workload_option(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--workload", default="gpt2-small", metavar="NAME|FILE.toml",
+        help="the model's sizes (default gpt2-small); `gputop list workloads` lists the names",
+    )  # fmt: skip
+
+
+def add_measuring_options(parser: ArgumentParser, *, windows: bool = True) -> None:
+    """How long it is measured."""
+    group = parser.add_argument_group("measuring")
+    if windows:
+        group.add_argument(
+            "--windows", type=whole_number, default=1, metavar="N", help="windows to measure (default 1)"
+        )
+    group.add_argument("--seconds", type=_duration, metavar="S", help="longest time that one window may take")
+
+
+def add_output_options(parser: ArgumentParser) -> None:
+    """Where results go besides the table."""
+    group = parser.add_argument_group("output")
+    for kind in ("csv", "json"):
+        group.add_argument(
+            f"--{kind}",
+            metavar="FILE|-",
+            help=f"write {kind.upper()} to FILE, or to stdout in the table's place",
+        )
+
+
+def workload_of(options: Namespace) -> Workload:
+    """BadInput for an unknown name or a file that is no workload."""
+    from gputop.workloads import parse_workload
+
+    return parse_workload(options.workload)
+
+
+def kernels_dir_of(options: Namespace) -> str | None:
+    """The folder as an absolute path, so that the worker may stand elsewhere; on a remote host as given."""
+    folder: str | None = options.kernels_dir
+    if folder is None or options.remote is not None:
+        return folder
+    if not Path(folder).is_dir():
+        raise BadInput(f"--kernels {folder}: no such folder. It must hold .cu files and their records.")
+    return str(Path(folder).resolve())
+
+
+def request_of(options: Namespace, rung: str) -> PlanRequest:
+    """The plan that these options ask for, from `rung` where they name none."""
+    from gputop.spec import PlanRequest
+
+    return with_changes(PlanRequest(options.rung or rung), options)
+
+
+def with_changes(request: PlanRequest, options: Namespace) -> PlanRequest:
+    """`request` with --batch, --set and --use on top."""
+    from dataclasses import replace
+
+    batch = () if options.batch is None else (("batch", str(options.batch)),)
+    return replace(request, sets=(*request.sets, *options.sets, *batch), uses=(*request.uses, *options.uses))
+
+
+def whole_number(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if value < 1:
+        raise ArgumentTypeError(f"{text} is too small: at least 1")
+    return value
+
+
+def one_of(kind: str, allowed: Iterable[str]) -> Callable[[str], str]:
+    """An argument type that names the nearest allowed word."""
+    words = tuple(allowed)
+
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ArgumentTypeError(str(unknown_name(kind, text, words)))
+        return text
+
+    return parse
+
+
+def _duration(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a number of seconds") from None
+    if not math.isfinite(value) or not 0 < value <= LONGEST_WINDOW_S:
+        raise ArgumentTypeError(
+            f"{text} s is no length for a window: above 0, at most {LONGEST_WINDOW_S:.0f}"
+        )
+    return value
+
+
+def _pair(form: str) -> Callable[[str], tuple[str, str]]:
+    def parse(text: str) -> tuple[str, str]:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise ArgumentTypeError(f"{text!r} is not of the form {form}")
+        return name, value
+
+    return parse

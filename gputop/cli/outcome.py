@@ -1,0 +1,19 @@
+"""From the gates of what was measured to the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from gputop.errors import GateFailed
+
+if TYPE_CHECKING:
+    from gputop.results import Gate
+
+
+def outcome(gates: Iterable[Gate]) -> int:
+    """0; GateFailed where a gate failed, which stdout may not have said in words."""
+    failed = next((gate for gate in gates if not gate.ok), None)
+    if failed is not None:
+        raise GateFailed(f"Gate {failed.status}: {failed.where or 'not checked'}")
+    return 0

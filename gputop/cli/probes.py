@@ -1,0 +1,268 @@
+"""What doctor asks of this machine: one record a question, each answered in a process of its own.
+
+`python -m gputop.cli.probes NAME` answers one, as a JSON line: an import that crashes the interpreter
+(a broken driver, a mismatched library) costs that answer only.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import json
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from gputop.workerprocess import worker_environment
+
+State = Literal["ok", "missing", "broken"]
+Need = Literal["always", "cuda", "extra"]
+PATIENCE_S = 60.0
+NO_DRIVER = "install NVIDIA's driver, 580 or newer: https://www.nvidia.com/drivers"
+CUDA_EXTRA = "pip install 'gputop-roofline[cuda13]'"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One answer."""
+
+    state: State
+    detail: str
+    mend: str = ""
+    """The command that mends it; empty where it is ok."""
+
+
+class Absent(Exception):
+    """What was looked for is not here: what is wrong, and the command that mends it."""
+
+    def __init__(self, detail: str, mend: str, state: State = "missing") -> None:
+        super().__init__(detail)
+        self.finding = Finding(state, detail, mend)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One question."""
+
+    name: str
+    need: Need
+    purpose: str
+    ask: Callable[[], str]
+    """What is here, in words; raises Absent."""
+    mend: str
+    """For an import that fails."""
+
+
+def _python() -> str:
+    if sys.version_info < (3, 11):
+        raise Absent(
+            f"Python {platform.python_version()} is too old", "install Python 3.11 or newer", "broken"
+        )
+    return f"{platform.python_version()} at {sys.executable}"
+
+
+def _numpy() -> str:
+    import numpy
+    from threadpoolctl import threadpool_info
+
+    blas = [
+        f"{pool.get('internal_api')} {pool.get('version')} {pool.get('architecture') or ''}".strip()
+        + f", {pool.get('num_threads')} threads"
+        for pool in threadpool_info()
+        if pool.get("user_api") == "blas"
+    ]
+    return f"{numpy.__version__}, {'; '.join(blas) or 'BLAS unknown'}"
+
+
+def _version_of(distribution: str, module: str = "") -> Callable[[], str]:
+    def ask() -> str:
+        importlib.import_module(module or distribution)
+        return importlib.metadata.version(distribution)
+
+    return ask
+
+
+def _plotext() -> str:
+    version = importlib.metadata.version("plotext")
+    if int(version.split(".")[0]) < 6:
+        mend = "pip install --upgrade 'plotext>=6.1,<7'"
+        raise Absent(f"{version} is another interface than the one used here", mend, "broken")
+    return version
+
+
+def _nvml() -> str:
+    nvml = _open_nvml()
+    return f"NVML {nvml.nvmlSystemGetNVMLVersion()}"
+
+
+def _driver() -> str:
+    nvml = _open_nvml()
+    cuda = nvml.nvmlSystemGetCudaDriverVersion()
+    return f"{nvml.nvmlSystemGetDriverVersion()}, up to CUDA {cuda // 1000}.{cuda % 1000 // 10}"
+
+
+def _devices() -> str:
+    found = cuda_devices()
+    if not found:
+        raise Absent("the driver sees no GPU", "check `nvidia-smi`, and that this container was given a GPU")
+    return "; ".join(f"{d.index}: {d.name}, {d.memory_bytes / 2**30:.0f} GiB, {d.uuid}" for d in found)
+
+
+def _cupy() -> str:
+    cupy = importlib.import_module("cupy")
+    if not cupy.cuda.is_available():
+        raise Absent(
+            f"CuPy {cupy.__version__} is installed but finds no usable device or driver", NO_DRIVER, "broken"
+        )
+    return f"{cupy.__version__}, CUDA runtime {cupy.cuda.runtime.runtimeGetVersion()}"
+
+
+def _cuda_bindings() -> str:
+    importlib.import_module("cuda.bindings.driver")
+    return importlib.metadata.version("cuda-bindings")
+
+
+def _nvrtc() -> str:
+    nvrtc = importlib.import_module("cuda.bindings.nvrtc")
+    _, major, minor = nvrtc.nvrtcVersion()
+    return f"NVRTC {major}.{minor}"
+
+
+def _nvdisasm() -> str:
+    return _utility("nvdisasm", "pip install 'gputop-roofline[compile]'")
+
+
+def _ncu() -> str:
+    return _utility("ncu", "install Nsight Compute: https://developer.nvidia.com/nsight-compute")
+
+
+def _torch() -> str:
+    torch = importlib.import_module("torch")
+    return f"{torch.__version__}, CUDA {'usable' if torch.cuda.is_available() else 'not usable'}"
+
+
+def _utility(name: str, mend: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        try:
+            path = importlib.import_module("cuda.pathfinder").find_nvidia_binary_utility(name)
+        except ImportError:
+            path = None
+    if path is None:
+        raise Absent("not found", mend)
+    return str(path)
+
+
+@dataclass(frozen=True, slots=True)
+class CudaDevice:
+    """A GPU as the driver lists it."""
+
+    index: int
+    name: str
+    uuid: str
+    memory_bytes: int
+
+
+def cuda_devices() -> tuple[CudaDevice, ...]:
+    """Every GPU of this machine. Absent where there is no driver or no binding to ask it by."""
+    nvml = _open_nvml()
+    found = []
+    for index in range(nvml.nvmlDeviceGetCount()):
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        found.append(
+            CudaDevice(
+                index,
+                nvml.nvmlDeviceGetName(handle),
+                nvml.nvmlDeviceGetUUID(handle),
+                nvml.nvmlDeviceGetMemoryInfo(handle).total,
+            )
+        )
+    return tuple(found)
+
+
+def _open_nvml() -> Any:
+    pynvml = importlib.import_module("pynvml")
+    if str(pynvml.__file__).endswith("__init__.py"):
+        # The old fork is a package, nvidia-ml-py a single module of the same name: the package wins.
+        mend = "pip uninstall --yes pynvml && pip install --force-reinstall nvidia-ml-py"
+        raise Absent("an outdated package `pynvml` hides nvidia-ml-py", mend, "broken")
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        raise Absent(f"no NVIDIA driver to ask ({error})", NO_DRIVER) from error
+    return pynvml
+
+
+PROBES: tuple[Probe, ...] = (
+    Probe("python", "always", "runs gputop", _python, ""),
+    Probe("numpy", "always", "the cpu backend and the reference", _numpy, "pip install numpy"),
+    Probe("textual", "always", "the screen", _version_of("textual"), "pip install 'textual>=8.2,<9'"),
+    Probe("plotext", "always", "plots on the screen", _plotext, "pip install 'plotext>=6.1,<7'"),
+    Probe("nvml", "cuda", "clocks, power, temperature", _nvml, "pip install nvidia-ml-py"),
+    Probe("driver", "cuda", "any work on a GPU", _driver, "pip install nvidia-ml-py"),
+    Probe("devices", "cuda", "something to measure on", _devices, "pip install nvidia-ml-py"),
+    Probe("cupy", "cuda", "memory, streams, graphs", _cupy, CUDA_EXTRA),
+    Probe("cuda-bindings", "cuda", "launch attributes, clusters", _cuda_bindings, CUDA_EXTRA),
+    Probe("nvrtc", "cuda", "compiles the kernels", _nvrtc, CUDA_EXTRA),
+    Probe("nvdisasm", "extra", "instruction mix of kernels", _nvdisasm, "pip install 'gputop-roofline[compile]'"),
+    Probe(
+        "nvmath", "extra", "cuBLASLt with fused epilogues", _version_of("nvmath-python", "nvmath.bindings.cublasLt"),
+        "pip install 'gputop-roofline[blaslt]'",
+    ),
+    Probe(
+        "cupti", "extra", "times of kernels inside graphs", _version_of("cupti-python", "cupti.cupti"),
+        "pip install 'gputop-roofline[cupti]'",
+    ),
+    Probe("torch", "extra", "the peers torch-eager and torch-compile", _torch, "pip install 'gputop-roofline[torch]'"),
+    Probe("ncu", "extra", "hardware counters of kernels", _ncu, ""),
+)  # fmt: skip
+
+
+def answer(probe: Probe) -> Finding:
+    """The answer, in this process."""
+    try:
+        return Finding("ok", probe.ask())
+    except Absent as absent:
+        return absent.finding
+    except ModuleNotFoundError as error:
+        return Finding("missing", f"not installed ({_first_line(error)})", probe.mend)
+    except Exception as error:
+        return Finding("broken", f"{type(error).__name__}: {_first_line(error)}", probe.mend)
+
+
+def answer_apart(probe: Probe) -> Finding:
+    """The answer, from a process of its own."""
+    command = [sys.executable, "-P", "-m", "gputop.cli.probes", probe.name]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=PATIENCE_S, env=worker_environment(), check=False
+        )
+    except subprocess.TimeoutExpired:
+        return Finding("broken", f"no answer within {PATIENCE_S:.0f} s", probe.mend)
+    if done.returncode < 0:
+        name = signal.Signals(-done.returncode).name
+        return Finding("broken", f"asking for it ended Python by {name}", probe.mend)
+    try:
+        return Finding(**json.loads(done.stdout.splitlines()[-1]))
+    except (IndexError, ValueError, TypeError):
+        return Finding("broken", f"asking for it ended Python with code {done.returncode}", probe.mend)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def main() -> int:
+    """Answer the probe named on the command line."""
+    probe = next(probe for probe in PROBES if probe.name == sys.argv[1])
+    print(json.dumps(asdict(answer(probe))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

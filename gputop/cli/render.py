@@ -1,0 +1,223 @@
+"""What was measured as text for a person: pure functions from results to lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gputop import units
+from gputop.cli.tables import Heading, table
+from gputop.cli.terminal import Terminal
+from gputop.columns import BY_KEY, Column
+from gputop.results import TOTAL_ROWS, Ceilings, Comparison, Gate, Ladder, Lane, Row, Window
+from gputop.schemas import (
+    CEILINGS,
+    COMPARE,
+    LADDER,
+    Record,
+    Schema,
+    ceiling_records,
+    compare_records,
+    ladder_records,
+)
+
+PHASE_KEYS = ("phase", "count", "kernel", "time_s", "floor_s", "efficiency", "binds", "gate")
+COMPARE_KEYS = (
+    "phase",
+    "a_s",
+    "b_s",
+    "delta_s",
+    "delta_lo_s",
+    "delta_hi_s",
+    "ratio",
+    "ratio_lo",
+    "ratio_hi",
+    "verdict",
+)
+LADDER_KEYS = (
+    "number", "rung", "device_s", "wall_s", "ratio_first", "ratio_before", "ratio_before_lo", "ratio_before_hi",
+    "predicted", "source", "hit", "binds", "gate",
+)  # fmt: skip
+SEPARATOR = " · "
+TONES = {"PASS": "good", "PASS pass-only": "good", "FAIL": "bad", "FASTER": "good", "SLOWER": "bad"}
+
+
+def window_lines(window: Window, terminal: Terminal) -> list[str]:
+    """One window of one plan: where it ran, the phase table, the gate, what to do next."""
+    lane = window.lane("current")
+    if lane is None:
+        return [*_header(window, None, terminal), "nothing was measured"]
+    return [
+        *_header(window, lane, terminal),
+        "",
+        *_phases(lane, terminal),
+        *_gate(lane, terminal),
+        *_closing(window, terminal),
+    ]
+
+
+def comparison_lines(window: Window, comparison: Comparison | None, terminal: Terminal) -> list[str]:
+    """Two plans paired: the deltas, both gates, the verdict in words."""
+    lines = _header(window, window.lane("current"), terminal)
+    if comparison is not None:
+        lines += ["", f"a  {comparison.plan_a}", f"b  {comparison.plan_b}", ""]
+        lines += _records(COMPARE, COMPARE_KEYS, compare_records(comparison), terminal)
+        lines += _footnotes(((delta.phase, delta.status) for delta in comparison.deltas), terminal)
+    lines.append("")
+    for name, role in (("a", "pinned"), ("b", "current")):
+        lane = window.lane(role)
+        if lane is not None:
+            lines += [f"{name}  {line}" for line in _gate(lane, terminal)]
+    return lines + _closing(window, terminal)
+
+
+def ladder_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
+    """Rungs of one window, measured against predicted."""
+    lines = [_joined(ladder.device.name, ladder.workload, ladder.device.versions, ladder.time_utc), ""]
+    lines += _records(LADDER, LADDER_KEYS, ladder_records(ladder), terminal)
+    notes = ((e.rung, e.gate.where or e.status) for e in ladder.entries)
+    return lines + _footnotes(notes, terminal) + [terminal.paint(note, "quiet") for note in ladder.notes]
+
+
+def ceiling_lines(ceilings: Ceilings, terminal: Terminal) -> list[str]:
+    """A device's measured peaks, in units that a person reads."""
+    shown = ("value", "sustained", "limit", "library", "datasheet")
+    columns = [c for c in CEILINGS.columns if c.key in ("name", *shown, "clock_hz", "how")]
+    rows = []
+    for record in ceiling_records(ceilings):
+        unit = str(record["unit"])
+        rows.append([_ceiling_cell(column, record, unit, column.key in shown) for column in columns])
+    notes = ((item.name, item.status if item.status != "ok" else "") for item in ceilings.items)
+    return [
+        _joined(
+            ceilings.device,
+            ceilings.driver and f"driver {ceilings.driver}",
+            ceilings.versions,
+            ceilings.time_utc,
+        ),
+        "",
+        *_with_strong_heading(table([Heading.of(c) for c in columns], rows, terminal.width), terminal),
+        *_footnotes(notes, terminal),
+    ]
+
+
+def gate_words(gate: Gate) -> str:
+    """The outcome with its figures: the first two logits, the error and what is allowed."""
+    if not gate.ok:
+        return _joined(f"gate {gate.status}", gate.where)
+    logits = " ".join(f"{value:.6f}" for value in gate.logits[:2])
+    error = f"pass error {units.scientific(gate.pass_error)} of {units.scientific(gate.tolerance)} allowed"
+    worst = max((c for c in gate.checks if c.error is not None), key=lambda c: c.error or 0.0, default=None)
+    phases = "phases not checked"
+    if worst is not None:
+        of = f"{units.scientific(worst.error)} of {units.scientific(worst.tolerance)}"
+        phases = f"worst phase {worst.site} {of}"
+    return _joined(f"gate {gate.status}", logits and f"logits {logits}", error, phases)
+
+
+def _header(window: Window, lane: Lane | None, terminal: Terminal) -> list[str]:
+    device = window.device
+    lines = [
+        _joined(device.name, device.arch, device.driver and f"driver {device.driver}", device.versions),
+    ]
+    row = lane.rows[0] if lane is not None and lane.rows else None
+    if lane is not None:
+        sizes = (f"batch {row.batch}", f"seq {row.seq}", row.math) if row else ()
+        lines.append(_joined(window.workload, *sizes, f"plan {lane.plan}"))
+    samples = row and f"{row.samples} samples"
+    lines.append(
+        _joined(
+            f"window {window.number}",
+            f"{window.seconds:.1f} s",
+            samples,
+            row and row.cache_state and f"cache {row.cache_state}",
+            lane and _timers(lane.rows),
+            window.stopped_because,
+            *_health(window),
+        )
+    )
+    lines += [terminal.paint(note, "quiet") for note in device.notes]
+    return [terminal.paint(lines[0], "strong"), *lines[1:]]
+
+
+def _timers(rows: Sequence[Row]) -> str:
+    names = dict.fromkeys(row.timer for row in rows if row.timer)
+    return f"timer {', '.join(names)}" if names else ""
+
+
+def _health(window: Window) -> tuple[str, ...]:
+    health = window.health
+    return (
+        f"clock {units.hertz(health.sm_clock_hz)}" if health.sm_clock_hz else "clock unknown",
+        units.watts(health.power_w) if health.power_w else "",
+        units.celsius(health.temperature_c) if health.temperature_c else "",
+        f"throttled: {', '.join(health.throttle)}" if health.throttle else "",
+        f"shared with {', '.join(health.others)}" if health.others else "",
+    )
+
+
+def _phases(lane: Lane, terminal: Terminal) -> list[str]:
+    """The phase table; nothing where the gate failed, as then there is no time."""
+    if not lane.rows:
+        return []
+    columns = [BY_KEY[key] for key in PHASE_KEYS]
+    rows = [[_phase_cell(column, row) for column in columns] for row in lane.rows]
+    lines = table([Heading.of(column) for column in columns], rows, terminal.width)
+    totals = next((i for i, row in enumerate(lane.rows) if row.phase in TOTAL_ROWS), len(lane.rows))
+    rule = "─" * max(len(line) for line in lines)
+    lines = [*lines[: totals + 1], rule, *lines[totals + 1 :]]
+    notes = _footnotes(((row.phase, row.status or "") for row in lane.rows), terminal)
+    return [*_with_strong_heading(lines, terminal), *notes]
+
+
+def _phase_cell(column: Column, row: Row) -> str:
+    """Empty where a total has no such figure; a phase shows that it is unknown."""
+    if row.phase in TOTAL_ROWS and getattr(row, column.key) is None:
+        return ""
+    return column.cell(row)
+
+
+def _ceiling_cell(column: Column, record: Record, unit: str, in_own_unit: bool) -> str:
+    value = record[column.key]
+    if in_own_unit:
+        assert value is None or isinstance(value, float | int)
+        return units.si(value, unit)
+    return column.show(value)
+
+
+def _gate(lane: Lane, terminal: Terminal) -> list[str]:
+    words = gate_words(lane.gate)
+    return [terminal.paint(words, TONES.get(lane.gate.status, "strong"))]
+
+
+def _closing(window: Window, terminal: Terminal) -> list[str]:
+    lines = []
+    if window.verdict:
+        tone = next((tone for word, tone in TONES.items() if word in window.verdict), "strong")
+        lines.append(terminal.paint(window.verdict, tone))
+    if window.advice:
+        lines.append(window.advice)
+    return lines + [terminal.paint(note, "quiet") for note in window.notes]
+
+
+def _records(schema: Schema, keys: Sequence[str], records: Iterable[Record], terminal: Terminal) -> list[str]:
+    by_key = {column.key: column for column in schema.columns}
+    columns = [by_key[key] for key in keys]
+    rows = [[column.show(record[column.key]) for column in columns] for record in records]
+    return _with_strong_heading(table([Heading.of(c) for c in columns], rows, terminal.width), terminal)
+
+
+def _with_strong_heading(lines: Sequence[str], terminal: Terminal) -> list[str]:
+    return [terminal.paint(lines[0], "strong"), *lines[1:]]
+
+
+def _footnotes(notes: Iterable[tuple[str, str]], terminal: Terminal) -> list[str]:
+    """One line a reason, with all the names that it holds for."""
+    names: dict[str, list[str]] = {}
+    for name, reason in notes:
+        if reason:
+            names.setdefault(reason, []).append(name)
+    return [terminal.paint(f"  {', '.join(who)}: {reason}", "quiet") for reason, who in names.items()]
+
+
+def _joined(*parts: object) -> str:
+    return SEPARATOR.join(str(part) for part in parts if part)

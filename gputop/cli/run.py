@@ -1,0 +1,56 @@
+"""`gputop run`: one plan, window by window."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from gputop.cli.command import Command
+from gputop.cli.options import add_measuring_options, add_output_options, add_plan_options, request_of
+from gputop.cli.outcome import outcome
+
+if TYPE_CHECKING:
+    from gputop.results import Gate, Row
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_plan_options(parser)
+    add_measuring_options(parser)
+    add_output_options(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from gputop import export
+    from gputop.cli.bench import Bench
+    from gputop.cli.output import Output
+    from gputop.cli.render import window_lines
+    from gputop.cli.terminal import Terminal, print_data
+
+    output = Output.of(options)
+    rows: list[Row] = []
+    gates: list[Gate] = []
+    with Bench(options) as bench:
+        request = request_of(options, bench.opened.default_rung)
+        for number in range(options.windows):
+            window = bench.measure(request, check_phases=output.exports)
+            rows += [row for lane in window.lanes for row in lane.rows]
+            gates += [lane.gate for lane in window.lanes]
+            if output.shows_table:
+                if number:
+                    print_data("")
+                print_data(*window_lines(window, Terminal.of(sys.stdout)))
+    output.write(export.phase_csv(rows), export.phase_json(rows))
+    return outcome(gates)
+
+
+COMMAND = Command(
+    name="run",
+    summary="measure one plan: windows, gate, phase table",
+    examples=(
+        "gputop run --backend cpu --workload tiny --rung cpu-blas",
+        "gputop run --set math=tf32 --use w2=split_k --windows 3 --csv w2.csv",
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,98 @@
+"""What stdout and stderr can show: their width, colour and characters; and what goes on, told on stderr."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from typing import TextIO
+
+NO_LIMIT = 10_000
+"""The width where nothing need be dropped: a file or a pipe."""
+
+_ASCII = str.maketrans(
+    {
+        "–": "-",
+        "×": "x",
+        "µ": "u",
+        "±": "+-",
+        "·": "|",
+        "°": "deg ",
+        "─": "-",
+        "…": "...",
+        "Δ": "d",
+        "≥": ">=",
+    }
+)
+_COLOURS = {"good": "32", "bad": "31", "strong": "1", "quiet": "2"}
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """One output stream as text is laid out for it."""
+
+    width: int = NO_LIMIT
+    colour: bool = False
+    encoding: str = "utf-8"
+
+    @classmethod
+    def of(cls, stream: TextIO) -> Terminal:
+        is_tty = stream.isatty()
+        plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+        return cls(
+            width=shutil.get_terminal_size().columns if is_tty else NO_LIMIT,
+            colour=is_tty and not plain,
+            encoding=stream.encoding or "ascii",
+        )
+
+    def paint(self, text: str, tone: str) -> str:
+        """`text` in a tone (`good`, `bad`, `strong`, `quiet`), which says nothing that the text does not."""
+        return f"\x1b[{_COLOURS[tone]}m{text}\x1b[0m" if self.colour and text else text
+
+    def printable(self, text: str) -> str:
+        """`text` with what the encoding lacks spelled in ASCII."""
+        try:
+            text.encode(self.encoding)
+        except UnicodeEncodeError:
+            plain = text.translate(_ASCII)
+            return plain.encode(self.encoding, "replace").decode(self.encoding)
+        return text
+
+
+def print_data(*lines: str) -> None:
+    """Lines of a readable table, on stdout."""
+    terminal = Terminal.of(sys.stdout)
+    for line in lines:
+        sys.stdout.write(terminal.printable(line.rstrip()) + "\n")
+    sys.stdout.flush()
+
+
+class Narrator:
+    """Narration on stderr: lines that stay, and on a terminal one line of progress that does not."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._terminal = Terminal.of(self._stream)
+        self._progress_shown = False
+
+    def note(self, text: str) -> None:
+        """A line that stays."""
+        self.clear()
+        self._write(f"gputop: {text}\n")
+
+    def progress(self, text: str) -> None:
+        """What goes on just now; not worth a line in a log."""
+        if self._stream.isatty():
+            self._write(f"\r\x1b[K{text.splitlines()[0][: self._terminal.width - 1]}" if text else "\r\x1b[K")
+            self._progress_shown = True
+
+    def clear(self) -> None:
+        """Take the line of progress away, before something else is written to the terminal."""
+        if self._progress_shown:
+            self._write("\r\x1b[K")
+            self._progress_shown = False
+
+    def _write(self, text: str) -> None:
+        self._stream.write(self._terminal.printable(text))
+        self._stream.flush()
