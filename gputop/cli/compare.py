@@ -30,12 +30,12 @@ def _run(options: argparse.Namespace) -> int:
         raise BadInput("compare needs two plans, or one and --aa for its noise floor.")
 
     from gputop import export
-    from gputop.words import parse_word
     from gputop.cli.bench import Bench
     from gputop.cli.output import Output
     from gputop.cli.render import comparison_lines
     from gputop.cli.terminal import Terminal, print_data
     from gputop.pooling import pool
+    from gputop.words import parse_word
 
     output = Output.of(options)
     a = with_changes(parse_word(options.a), options)

@@ -67,10 +67,9 @@ def _phases(options: argparse.Namespace) -> Lines:
         works = [
             phase.work(site, workload.dims).times(site.count) for site in phase.sites(workload.dims, False)
         ]
-        rows.append(
-            (phase.name, units.flop(sum(w.flops for w in works)), units.size_bytes(sum(w.weight_bytes for w in works)),
-             str(len(phase.kernels)), phase.title)
-        )  # fmt: skip
+        flops, weights = sum(work.flops for work in works), sum(work.weight_bytes for work in works)
+        kernels = str(len(phase.kernels))
+        rows.append((phase.name, units.flop(flops), units.size_bytes(weights), kernels, phase.title))
     return ("phase", f"FLOPs of {workload.name}", "weights", "kernels", "what it is"), rows
 
 

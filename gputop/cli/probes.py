@@ -24,7 +24,6 @@ State = Literal["ok", "missing", "broken"]
 Need = Literal["always", "cuda", "extra"]
 PATIENCE_S = 60.0
 NO_DRIVER = "install NVIDIA's driver, 580 or newer: https://www.nvidia.com/drivers"
-CUDA_EXTRA = "pip install 'gputop-roofline[cuda13]'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +57,11 @@ class Probe:
     """For an import that fails."""
 
 
+def _extra(name: str) -> str:
+    return f"pip install 'gputop-roofline[{name}]'"
+
+
 def _python() -> str:
-    if sys.version_info < (3, 11):
-        raise Absent(
-            f"Python {platform.python_version()} is too old", "install Python 3.11 or newer", "broken"
-        )
     return f"{platform.python_version()} at {sys.executable}"
 
 
@@ -134,7 +133,7 @@ def _nvrtc() -> str:
 
 
 def _nvdisasm() -> str:
-    return _utility("nvdisasm", "pip install 'gputop-roofline[compile]'")
+    return _utility("nvdisasm", _extra("compile"))
 
 
 def _ncu() -> str:
@@ -206,21 +205,27 @@ PROBES: tuple[Probe, ...] = (
     Probe("nvml", "cuda", "clocks, power, temperature", _nvml, "pip install nvidia-ml-py"),
     Probe("driver", "cuda", "any work on a GPU", _driver, "pip install nvidia-ml-py"),
     Probe("devices", "cuda", "something to measure on", _devices, "pip install nvidia-ml-py"),
-    Probe("cupy", "cuda", "memory, streams, graphs", _cupy, CUDA_EXTRA),
-    Probe("cuda-bindings", "cuda", "launch attributes, clusters", _cuda_bindings, CUDA_EXTRA),
-    Probe("nvrtc", "cuda", "compiles the kernels", _nvrtc, CUDA_EXTRA),
-    Probe("nvdisasm", "extra", "instruction mix of kernels", _nvdisasm, "pip install 'gputop-roofline[compile]'"),
+    Probe("cupy", "cuda", "memory, streams, graphs", _cupy, _extra("cuda13")),
+    Probe("cuda-bindings", "cuda", "launch attributes, clusters", _cuda_bindings, _extra("cuda13")),
+    Probe("nvrtc", "cuda", "compiles the kernels", _nvrtc, _extra("cuda13")),
+    Probe("nvdisasm", "extra", "instruction mix of kernels", _nvdisasm, _extra("compile")),
     Probe(
-        "nvmath", "extra", "cuBLASLt with fused epilogues", _version_of("nvmath-python", "nvmath.bindings.cublasLt"),
-        "pip install 'gputop-roofline[blaslt]'",
+        "nvmath",
+        "extra",
+        "cuBLASLt with fused epilogues",
+        _version_of("nvmath-python", "nvmath.bindings.cublasLt"),
+        _extra("blaslt"),
     ),
     Probe(
-        "cupti", "extra", "times of kernels inside graphs", _version_of("cupti-python", "cupti.cupti"),
-        "pip install 'gputop-roofline[cupti]'",
+        "cupti",
+        "extra",
+        "times of kernels inside graphs",
+        _version_of("cupti-python", "cupti.cupti"),
+        _extra("cupti"),
     ),
-    Probe("torch", "extra", "the peers torch-eager and torch-compile", _torch, "pip install 'gputop-roofline[torch]'"),
+    Probe("torch", "extra", "the peers torch-eager and torch-compile", _torch, _extra("torch")),
     Probe("ncu", "extra", "hardware counters of kernels", _ncu, ""),
-)  # fmt: skip
+)
 
 
 def answer(probe: Probe) -> Finding:

@@ -34,9 +34,18 @@ COMPARE_KEYS = (
     "verdict",
 )
 LADDER_KEYS = (
-    "number", "rung", "device_s", "wall_s", "ratio_first", "ratio_before", "ratio_before_lo", "ratio_before_hi",
-    "predicted", "source", "hit", "binds", "gate",
-)  # fmt: skip
+    *(
+        "number",
+        "rung",
+        "device_s",
+        "wall_s",
+        "ratio_first",
+        "ratio_before",
+        "ratio_before_lo",
+        "ratio_before_hi",
+    ),
+    *("predicted", "source", "hit", "binds", "gate"),
+)
 SEPARATOR = " · "
 TONES = {"PASS": "good", "PASS pass-only": "good", "FAIL": "bad", "FASTER": "good", "SLOWER": "bad"}
 

@@ -48,7 +48,7 @@ def _run(options: argparse.Namespace) -> int:
 
 COMMAND = Command(
     name="",
-    summary="the live screen: where a pass spends its time, how far each phase is from physics, what binds it",
+    summary="the live screen: where a pass spends its time, how far from physics, what binds it",
     examples=("gputop --workload tiny", "gputop --backend cpu --rung cpu-blas", "gputop --remote gpu-server"),
     add_arguments=_add_arguments,
     run=_run,
