@@ -1,0 +1,50 @@
+"""Floors, terms, and what is left: what physics asks of a phase, and how its time reads against that.
+
+Units are seconds, bytes, FLOPs and hertz. Figures of a phase are those of one pass, its `count`
+instances added. None is unknown, and what is built on it is unknown too.
+"""
+
+from gputop.roofline.fit import Fit, fit, shape_factor
+from gputop.roofline.floors import (
+    Efficiency,
+    Floor,
+    compulsory_bytes,
+    device_floor,
+    efficiency,
+    floor,
+    sum_floor,
+)
+from gputop.roofline.forecasts import Forecast, forecast
+from gputop.roofline.rates import LAUNCH_COSTS, PIPES, Mode, Rates, best_pipe
+from gputop.roofline.reading import TERMS, Binding, Left, Part, binding, shares, what_is_left
+from gputop.roofline.resources import Terms, moved_over_compulsory, terms
+
+__all__ = [
+    "LAUNCH_COSTS",
+    "PIPES",
+    "TERMS",
+    "Binding",
+    "Efficiency",
+    "Fit",
+    "Floor",
+    "Forecast",
+    "Left",
+    "Mode",
+    "Part",
+    "Rates",
+    "Terms",
+    "best_pipe",
+    "binding",
+    "compulsory_bytes",
+    "device_floor",
+    "efficiency",
+    "fit",
+    "floor",
+    "forecast",
+    "moved_over_compulsory",
+    "shape_factor",
+    "shares",
+    "sum_floor",
+    "terms",
+    "what_is_left",
+]

@@ -1,0 +1,158 @@
+"""The time that each resource alone would take for a phase: the terms, of which the largest binds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from gputop.device import SM_LIMITS, arch_name
+from gputop.roofline.fit import Fit, fit
+from gputop.roofline.floors import compulsory_bytes
+from gputop.roofline.rates import LAUNCH_COSTS, WEIGHT_SHARE, Mode, Rates, first_known, largest, over
+from gputop.spec import LaunchFacts, Math, Traffic, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Seconds by resource, as if it alone set the pace of busy SMs; then the shape factor."""
+
+    compute_s: float | None = None
+    """FLOPs as launched, padding included, over the rate of the pipe used."""
+    dram_s: float | None = None
+    l2_s: float | None = None
+    l1_s: float | None = None
+    issue_s: float | None = None
+    latency_s: float | None = None
+    launch_s: float | None = None
+    shape_factor: float | None = None
+    """Padding x idling: see `fit`."""
+    padding: float | None = None
+    """The part of the shape factor that is in the declared counts already."""
+
+
+def terms(
+    work: Work,
+    traffic: Traffic | None,
+    facts: LaunchFacts | None,
+    rates: Rates,
+    *,
+    count: int,
+    launches: int | None,
+    mode: Mode,
+    l2_bytes: int | None,
+    sm_count: int | None = None,
+    arch: str | None = None,
+    clock_hz: float | None = None,
+    pipe: str | None = None,
+    math: Math = "fp32",
+    rows: int | None = None,
+    columns: int | None = None,
+    bandwidth: str = "dram_read",
+) -> Terms:
+    """What each resource alone would take for one phase in one pass.
+
+    `work` and `launches` are of all `count` instances, `traffic` is of one. `pipe` names the ceiling
+    of the math really used and overrides the one that `traffic` declares; `bandwidth` names that of
+    the memory. `rows` and `columns` are the site's output, for the padding. DRAM bytes are the
+    compulsory ones, or those declared where they are more. In mode `call` (cpu) compute, dram and
+    launch are all there is.
+    """
+    declared = _Declared(traffic, count)
+    tiled = _fit(traffic, facts, sm_count, rows, columns)
+    used = pipe or (traffic.pipe if traffic else None)
+    compulsory = compulsory_bytes(work, l2_bytes, count=count, math=math)
+    dram_bytes = max(compulsory, declared.of("dram_bytes") or 0.0)
+    launch_cost_s = first_known(rates, LAUNCH_COSTS[mode])
+
+    compute_s = over(_flops_launched(work, declared, tiled), rates.get(used) if used else None)
+    dram_s = over(dram_bytes, rates.get(bandwidth))
+    launch_s = None if launches is None or launch_cost_s is None else launches * launch_cost_s
+    if mode == "call":
+        return Terms(compute_s=compute_s, dram_s=dram_s, launch_s=launch_s)
+
+    sm_hz = None if sm_count is None or clock_hz is None else sm_count * clock_hz
+    sm = SM_LIMITS.get(arch_name(arch)) if arch else None
+    issue_hz = None if sm is None or sm_hz is None else sm.schedulers * sm_hz
+    return Terms(
+        compute_s=compute_s,
+        dram_s=dram_s,
+        l2_s=over(declared.of("l2_bytes"), rates.get("l2_read")),
+        l1_s=over(declared.of("l1_wavefronts"), sm_hz),
+        issue_s=over(declared.of("warp_instructions"), issue_hz),
+        latency_s=largest(
+            _in_flight_s(declared, dram_bytes, facts, rates),
+            over(_chain_cycles(declared, facts), clock_hz),
+        ),
+        launch_s=launch_s,
+        shape_factor=tiled.shape_factor if tiled else None,
+        padding=tiled.padding if tiled else None,
+    )
+
+
+def moved_over_compulsory(
+    work: Work, traffic: Traffic | None, *, count: int, math: Math = "fp32"
+) -> float | None:
+    """Bytes a kernel asks of L2 over its weights and activations touched once; None where undeclared.
+
+    `work` is of all `count` instances, `traffic` of one.
+    """
+    once = work.weight_bytes * WEIGHT_SHARE[math] + work.in_bytes + work.out_bytes
+    moved = _Declared(traffic, count).of("l2_bytes")
+    return None if moved is None or once == 0 else moved / once
+
+
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """A kernel's declared traffic, over all instances of a pass."""
+
+    traffic: Traffic | None
+    count: int
+
+    def of(self, field: str) -> float | None:
+        one: float | None = getattr(self.traffic, field, None)
+        return None if one is None else one * self.count
+
+
+def _flops_launched(work: Work, declared: _Declared, tiled: Fit | None) -> float:
+    flops = declared.of("flops")
+    return work.flops * (tiled.padding if tiled else 1.0) if flops is None else flops
+
+
+def _fit(
+    traffic: Traffic | None,
+    facts: LaunchFacts | None,
+    sm_count: int | None,
+    rows: int | None,
+    columns: int | None,
+) -> Fit | None:
+    if traffic is None or traffic.tile is None or facts is None:
+        return None
+    if not (rows and columns and sm_count and facts.blocks and facts.blocks_per_sm):
+        return None
+    return fit(rows, columns, traffic.tile[:2], facts.blocks, facts.blocks_per_sm, sm_count)
+
+
+def _in_flight_s(
+    declared: _Declared, dram_bytes: float, facts: LaunchFacts | None, rates: Rates
+) -> float | None:
+    """Little's law: bytes x latency / bytes in flight, each byte at the latency of its memory.
+
+    With the L2's latency unknown only DRAM bytes wait: the term may be too low, never too high.
+    """
+    per_warp = declared.traffic.bytes_in_flight_per_warp if declared.traffic else None
+    warps = facts.warps_in_flight if facts else None
+    dram_latency_s, l2_latency_s = rates.get("dram_latency"), rates.get("l2_latency")
+    if not per_warp or not warps or dram_latency_s is None:
+        return None
+    waiting = dram_bytes * dram_latency_s
+    if l2_latency_s is not None:
+        waiting += max(0.0, (declared.of("l2_bytes") or 0.0) - dram_bytes) * l2_latency_s
+    return waiting / (per_warp * warps)
+
+
+def _chain_cycles(declared: _Declared, facts: LaunchFacts | None) -> float | None:
+    """The longest dependent chain, once a wave: a block of the next wave waits for a slot."""
+    cycles = declared.of("chain_cycles")
+    if cycles is None or facts is None or facts.waves is None:
+        return cycles
+    return cycles * max(1, ceil(facts.waves))
