@@ -190,21 +190,47 @@ def _sass(width: str, columns: int, splits: int) -> Variant:
     )
 
 
+WARP_TILE_BYTES = WORD_BYTES * 32 * 36
+"""A warp's tile on its way out through shared memory (kernels/include/wmma_tile.cuh)."""
+
+
+def _wmma_smem_bytes(rows: int, depth: int, stages: int) -> int:
+    """The stages of a and w with their paddings, or what the way out needs if that is more."""
+    stage_bytes = WORD_BYTES * (rows * (depth + 4) + depth * 72)
+    return max(stages * stage_bytes, rows // 16 * WARP_TILE_BYTES)
+
+
 def _wmma(height: str, rows: int, splits: int) -> Variant:
-    stage_bytes = WORD_BYTES * (rows * 36 + 32 * 72)
     return Variant(
         name=f"gemm_wmma_{height}_{splits}",
         source="gemm/09_wmma.cu",
         entry=f"gemm_wmma_{height}",
-        idea=f"WMMA fragments in TF32 over the same staging; {splits} parts.",
-        tile=(rows, 64, 32),
+        idea=f"WMMA fragments in TF32 over staging by cp.async in two buffers; {splits} parts.",
+        tile=(rows, 64, 16),
         block=(2 * rows, 1, 1),
         maths=("tf32",),
         pipe="tf32_mma",
         splits=splits,
         reduce="gemm_wmma_reduce" if splits > 1 else "",
         exact=True,
-        smem_bytes=2 * stage_bytes,
+        smem_bytes=_wmma_smem_bytes(rows, 16, 2),
+    )
+
+
+def _assault(height: str, rows: int, splits: int) -> Variant:
+    return Variant(
+        name=f"gemm_w2_assault_{height}_{splits}",
+        source="gemm/12_w2_assault.cu",
+        entry=f"gemm_w2_assault_{height}",
+        idea=f"WMMA with advancing pointers, stages twice as deep and three of them; {splits} parts.",
+        tile=(rows, 64, 32),
+        block=(2 * rows, 1, 1),
+        maths=("tf32",),
+        pipe="tf32_mma",
+        splits=splits,
+        reduce="gemm_w2_assault_reduce" if splits > 1 else "",
+        exact=True,
+        smem_bytes=_wmma_smem_bytes(rows, 32, 3),
     )
 
 
@@ -260,6 +286,8 @@ VARIANTS: tuple[Variant, ...] = (
     *(_sass("narrow", 64, splits) for splits in (1, 2, 3, 4, 6, 11)),
     *(_wmma("tall", 128, splits) for splits in (1, 2, 3, 4, 6, 11)),
     *(_wmma("short", 64, splits) for splits in (1, 2, 3, 5, 8, 11)),
+    *(_assault("tall", 128, splits) for splits in (1, 2, 3, 4, 6, 11)),
+    *(_assault("short", 64, splits) for splits in (1, 2, 3, 5, 8, 11)),
     Variant(
         name="gemm_one_row",
         source="gemm/10_one_row.cu",

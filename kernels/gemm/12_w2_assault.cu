@@ -1,0 +1,81 @@
+// Rung 12, the assault on w2: the three standard remedies for a loop that waits, at once.
+// Against 09_wmma: addresses are pointers advanced by a constant instead of products; each stage is twice
+// as deep, so barriers halve; three stages keep two copies under way instead of one.
+// Should be faster if the instruction stream or the copy's latency set the price; if nothing moves, the
+// shape does.
+// For rows a multiple of 128 or 64, columns of 64, inner of 32, leading dimensions of 4.
+// Transposed weights. Deterministic: parts are added in order.
+#include "async_copy.cuh"
+#include "wmma_tile.cuh"
+
+constexpr int COLUMNS = 64, DEPTH = 32, STAGES = 3;
+constexpr int A_LD = DEPTH + 4, W_LD = COLUMNS + 8;
+
+template <int ROWS>
+__device__ __forceinline__ void assault(const GemmArgs& args) {
+    constexpr int WARPS_X = COLUMNS / WarpTile::COLUMNS;
+    constexpr int THREADS = 32 * WARPS_X * (ROWS / WarpTile::ROWS);
+    constexpr int FLOATS = ROWS * A_LD + DEPTH * W_LD;
+    constexpr int A_ROWS = THREADS / (DEPTH / 4), W_ROWS = THREADS / (COLUMNS / 4);  // rows a sweep of copies
+    extern __shared__ float4 shared4[];
+    float* shared = reinterpret_cast<float*>(shared4);
+
+    const int block_row = blockIdx.y * ROWS, block_column = blockIdx.x * COLUMNS;
+    const int warp = threadIdx.x >> 5;
+    const int warp_row = warp / WARPS_X * WarpTile::ROWS, warp_column = warp % WARPS_X * WarpTile::COLUMNS;
+    const int begin = split_begin(args, blockIdx.z, DEPTH), end = split_begin(args, blockIdx.z + 1, DEPTH);
+    const int steps = (end - begin) / DEPTH;
+
+    const int a_row = threadIdx.x / (DEPTH / 4), a_k = threadIdx.x % (DEPTH / 4) * 4;
+    const int w_k = threadIdx.x / (COLUMNS / 4), w_column = threadIdx.x % (COLUMNS / 4) * 4;
+    const float* a_from = args.a + static_cast<long long>(block_row + a_row) * args.lda + begin + a_k;
+    const float* w_from = args.w + static_cast<long long>(begin + w_k) * args.ldw + block_column + w_column;
+    const long long a_sweep = static_cast<long long>(A_ROWS) * args.lda;
+    const long long w_sweep = static_cast<long long>(W_ROWS) * args.ldw;
+    const long long w_step = static_cast<long long>(DEPTH) * args.ldw;
+    float* const a_to = shared + a_row * A_LD + a_k;
+    float* const w_to = shared + ROWS * A_LD + w_k * W_LD + w_column;
+
+    auto fetch = [&](int stage) {
+        const float* a = a_from;
+        const float* w = w_from;
+#pragma unroll
+        for (int i = 0; i < ROWS / A_ROWS; ++i, a += a_sweep) copy_async_16(a_to + stage * FLOATS + i * A_ROWS * A_LD, a);
+#pragma unroll
+        for (int i = 0; i < DEPTH / W_ROWS; ++i, w += w_sweep) copy_async_16(w_to + stage * FLOATS + i * W_ROWS * W_LD, w);
+        a_from += DEPTH;
+        w_from += w_step;
+    };
+
+    WarpTile tile;
+    tile.clear();
+#pragma unroll
+    for (int stage = 0; stage < STAGES - 1; ++stage) {
+        if (stage < steps) fetch(stage);
+        copy_async_commit();
+    }
+    int stage = 0, ahead = STAGES - 1;
+    for (int step = 0; step < steps; ++step) {
+        copy_async_wait<STAGES - 2>();
+        __syncthreads();
+        if (step + STAGES - 1 < steps) fetch(ahead);
+        copy_async_commit();
+        const float* a_tile = shared + stage * FLOATS + warp_row * A_LD;
+        const float* w_tile = shared + stage * FLOATS + ROWS * A_LD + warp_column;
+        tile.multiply<DEPTH, A_LD, W_LD>(a_tile, w_tile);
+        stage = stage + 1 == STAGES ? 0 : stage + 1;
+        ahead = ahead + 1 == STAGES ? 0 : ahead + 1;
+    }
+    __syncthreads();
+    tile.put(args, shared + warp * WarpTile::STORE_FLOATS, block_row + warp_row, block_column + warp_column);
+}
+
+extern "C" __global__ void __launch_bounds__(256) gemm_w2_assault_tall(const __grid_constant__ GemmArgs args) {
+    assault<128>(args);
+}
+
+extern "C" __global__ void __launch_bounds__(128) gemm_w2_assault_short(const __grid_constant__ GemmArgs args) {
+    assault<64>(args);
+}
+
+extern "C" __global__ void gemm_w2_assault_reduce(const __grid_constant__ GemmArgs args) { reduce_splits(args); }
