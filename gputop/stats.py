@@ -169,6 +169,9 @@ def aa_floor(copies: Sequence[Paired], minimum: float) -> float:
       Student's t at 99 % and 2 + N degrees of freedom (Gelman et al., Bayesian Data Analysis, 2.6):
       3.4 |effect| for one loud copy, 2.6 times their root mean square for many. Without a prior one copy
       would ask for 64 |effect| and resolve nothing.
+    With noise well below placement (simulated, floor 0.3 %): where 99 % of copies lie within 0.3 %, two
+    copies of one plan are told apart in fewer than 1 % of windows from one copy on; where they spread over
+    eight times that, in 13 % with one copy known, 4 % with three, 2 % with five, 1.2 % with twenty.
     Copies without a finite interval say nothing and are left out.
     """
     known = [c for c in copies if c.effect is not None and math.isfinite(c.half_width)]
@@ -228,8 +231,10 @@ def _interval(blocks: Floats, confidence: float) -> tuple[float, float]:
     those the long-run variance, because n correlated blocks tell less than n independent ones: the mean
     square of the lowest cosine transforms, with Student's t at as many degrees of freedom (Mueller 2007;
     Lazarus, Lewis, Stock and Watson 2018), divided by the share that an AR(1) leaves in those frequencies
-    of its spectrum at 0. White noise misses at the stated rate from 4 blocks on; rounds with an
-    autocorrelation of 0.7 miss twice as often at 4 to 10 blocks and at the stated rate from 20 on.
+    of its spectrum at 0. Never less than independent blocks would have: few frequencies are small by
+    chance often enough to be found by whoever looks after every round.
+    Missed at 99 % (simulated): white noise 0.2 %; looked at after every round until narrow, 0.5 %; rounds
+    with an autocorrelation of 0.5 or 0.7, 1.2 % and 2 %, in 40 rounds without stopping 0.8 % and 1.3 %.
     """
     n = len(blocks)
     centre = float(np.median(blocks))
@@ -243,9 +248,11 @@ def _interval(blocks: Floats, confidence: float) -> tuple[float, float]:
     deviations = (clipped - location) * (n / inside)
 
     frequencies = min(n // 2, math.isqrt(4 * n))
-    transforms = _cosines(n, frequencies) @ deviations
-    long_run = float(np.mean(transforms**2)) / _low_frequency_share(_correlation(deviations), n, frequencies)
-    return location, _student(confidence, frequencies) * math.sqrt(long_run / n)
+    slow = float(np.mean((_cosines(n, frequencies) @ deviations) ** 2))
+    independent = float(deviations @ deviations) / (n - 1)
+    share = _low_frequency_share(_correlation(deviations), n, frequencies)
+    variance = max(slow, independent) / share
+    return location, _student(confidence, frequencies) * math.sqrt(variance / n)
 
 
 @lru_cache(maxsize=4)
