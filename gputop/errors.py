@@ -41,6 +41,10 @@ class WorkerLost(GputopError):
     exit_code = 4
 
 
+class DeviceLost(WorkerLost):
+    """A CUDA fault took the context with it: this process can measure no more and must end."""
+
+
 def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> BadInput:
     """A `BadInput` saying what `name` is not, the nearest allowed name, and the whole list."""
     names = sorted(allowed)

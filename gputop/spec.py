@@ -195,7 +195,10 @@ class Launch:
     smem_bytes: int = 0
     """Dynamic shared memory."""
     cluster: int = 1
+    """Blocks of a cluster, along x."""
     cooperative: bool = False
+    pdl: bool = False
+    """May start while the launch before it drains, in a plan with `pdl`: it waits by itself before it reads."""
     library: str = ""
     """`cublas` or `cublaslt` instead of an entry of ours; then `entry` names the operation."""
 

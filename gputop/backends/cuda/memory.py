@@ -1,0 +1,105 @@
+"""The memory that one variant of a plan runs in: activation buffers and workspaces, bound by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputop import buffers
+from gputop.backends.cuda.context import Context
+from gputop.backends.cuda.launch import KernelLaunch
+from gputop.backends.cuda.tools import Tools, float_word
+from gputop.backends.cuda.weights import DeviceWeights
+from gputop.spec import WORD_BYTES, Argument, Dims, Launch, Plan, Scratch, View, WeightView
+
+TOKENS = "tokens"
+
+
+class PlanMemory:
+    """Arrays behind the operands of a plan's launches. With `keep_layers`, a slot for every layer."""
+
+    def __init__(
+        self,
+        context: Context,
+        tools: Tools,
+        weights: DeviceWeights,
+        plan: Plan,
+        dims: Dims,
+        launches: Iterable[tuple[str, Launch]],
+        keep_layers: bool,
+    ) -> None:
+        """`launches`: every launch with its step's site, whose workspaces it shares."""
+        self._context = context
+        self._tools = tools
+        self._weights = weights
+        self._slot_elements = {buffer.name: buffer.size(dims) for buffer in buffers.table(plan.prune)}
+        self._buffers: dict[str, Any] = {
+            buffer.name: context.array(
+                (buffers.slots(buffer, dims, keep_layers), buffer.size(dims)),
+                np.dtype(buffer.dtype),
+                "the activations",
+            )
+            for buffer in buffers.table(plan.prune)
+        }
+        self._scratch: dict[tuple[str, str], Any] = {
+            key: context.array((-(-size // WORD_BYTES),), np.uint32, "a workspace")
+            for key, size in scratch_bytes(launches).items()
+        }
+        self.tokens = self._buffers[TOKENS][0]
+        """Flat int32, where the pass reads its tokens."""
+        self.logits = self._buffers["logits"][0]
+        """Flat float32, where the pass leaves its logits."""
+        self._fills: dict[float, tuple[KernelLaunch, ...]] = {}
+
+    def address(self, site: str, operand: View | WeightView | Scratch) -> int:
+        """Device address of an operand's first element, for a launch of the step at `site`."""
+        if isinstance(operand, WeightView):
+            return self._weights.address(operand)
+        if isinstance(operand, Scratch):
+            pointer: int = self._scratch[site, operand.name].data.ptr
+            return pointer
+        elements = operand.slot * self._slot_elements[operand.buffer] + operand.offset
+        base: int = self._buffers[operand.buffer].data.ptr
+        return base + elements * WORD_BYTES
+
+    def poison(self, value: float) -> None:
+        """Enqueue filling every activation and workspace, so that a value not written shows."""
+        if value not in self._fills:
+            word = float_word(value)
+            targets = [array for name, array in self._buffers.items() if name != TOKENS]
+            self._fills[value] = tuple(
+                self._tools.fill_words(array.data.ptr, array.size, word)
+                for array in (*targets, *self._scratch.values())
+            )
+        for fill in self._fills[value]:
+            fill()
+
+    def read(self, view: View) -> NDArray[Any]:
+        """The view as [rows, columns] on the host."""
+        slot = self._context.copy_out(self._buffers[view.buffer][view.slot])
+        shape, strides = (view.rows, view.columns), (view.ld * WORD_BYTES, WORD_BYTES)
+        return np.lib.stride_tricks.as_strided(slot[view.offset :], shape, strides).copy()
+
+    def close(self) -> None:
+        self._fills.clear()
+        self._buffers.clear()
+        self._scratch.clear()
+        self.tokens = self.logits = None
+
+
+def scratch_bytes(launches: Iterable[tuple[str, Launch]]) -> dict[tuple[str, str], int]:
+    """(site, name) -> the largest size that any launch of the site asks for."""
+    sizes: dict[tuple[str, str], int] = {}
+    for site, launch in launches:
+        for scratch in filter(_is_scratch, launch.args):
+            assert isinstance(scratch, Scratch)
+            key = (site, scratch.name)
+            sizes[key] = max(sizes.get(key, 0), scratch.size_bytes)
+    return sizes
+
+
+def _is_scratch(arg: Argument) -> bool:
+    return isinstance(arg, Scratch)

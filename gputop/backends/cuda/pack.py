@@ -1,0 +1,41 @@
+"""A kernel's single by-value parameter struct, packed from a launch's arguments."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+
+from gputop.errors import BadInput
+from gputop.spec import Argument, Scratch, View, WeightView
+
+Address = Callable[[View | WeightView | Scratch], int]
+"""Where an operand's first element lies on the device."""
+
+POINTER_BYTES = 8
+SCALAR_BYTES = 4
+
+
+def packed_bytes(args: Sequence[Argument]) -> int:
+    """Size of the struct: pointers, then 4-byte scalars, the tail padded to a pointer."""
+    return len(pack(args, lambda operand: 0))
+
+
+def pack(args: Sequence[Argument], address: Address) -> bytes:
+    """The struct's bytes. BadInput when a pointer follows a scalar, or a number fits no 4 bytes."""
+    layout, values = "<", []
+    scalars = 0
+    for arg in args:
+        if arg is None or isinstance(arg, View | WeightView | Scratch):
+            if scalars:
+                raise BadInput(f"A kernel's pointers come before its numbers, but {arg!r} follows one.")
+            layout += "Q"
+            values.append(0 if arg is None else address(arg))
+            continue
+        scalars += 1
+        layout += "f" if isinstance(arg, float) else "i"
+        values.append(arg)
+    layout += "4x" * (scalars % 2)
+    try:
+        return struct.pack(layout, *values)
+    except struct.error as error:
+        raise BadInput(f"Kernel arguments {args!r} do not fit their struct: {error}.") from None

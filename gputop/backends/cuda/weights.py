@@ -1,0 +1,140 @@
+"""A plan's weights drawn on the device: the same bits as gputop/fill.py, laid out and folded as it wants."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gputop import fill
+from gputop.backends.cuda.context import Context
+from gputop.backends.cuda.launch import Geometry
+from gputop.backends.cuda.tools import Tools, halves
+from gputop.errors import DeviceLost
+from gputop.spec import WORD_BYTES, Dims, Plan, WeightView, Workload
+from gputop.weights import FOLDS, GEMM_WEIGHTS, TENSORS, Fold, Part, Tensor, layer_count, parts
+from gputop.weights import BY_NAME as TENSOR_OF
+
+FOLD_THREADS = 128
+"""As fold_bias in kernels/measure/fill.cu has room for."""
+CHECKED = ("gain1", "wqkv", "w2", "position")
+"""Tensors compared with NumPy at opening: a gain, a tensor of parts, a large one, one outside the layers."""
+CHECKED_ELEMENTS = 1 << 16
+
+
+class DeviceWeights:
+    """Every tensor that a plan reads, in its layout; where folded, `bhead` too and no gains and shifts."""
+
+    def __init__(self, context: Context, tools: Tools, workload: Workload, plan: Plan, dims: Dims) -> None:
+        """Enqueues the drawing; it is done when the stream is."""
+        self._tools = tools
+        self._seed = workload.seed
+        self._dims = dims
+        self._transposed = plan.layout == "transposed"
+        self._layer_elements = dict(_sizes(dims, plan.fold))
+        self._arrays: dict[str, Any] = {
+            name: context.array((layers, elements), np.float32, "the weights")
+            for name, (layers, elements) in self._layer_elements.items()
+        }
+        self._parts = {name: [part for part in parts(dims) if part.tensor == name] for name in TENSOR_OF}
+        for tensor in TENSORS:
+            for part in self._parts[tensor.name]:
+                self._draw(tensor, part, self._gain_of(tensor.name, part.layer) if plan.fold else 0)
+        if plan.fold:
+            for entry in FOLDS:
+                self._fold_biases(entry)
+            context.synchronize("drawing the weights")
+            for entry in FOLDS:
+                del self._arrays[entry.gain], self._arrays[entry.shift]
+
+    def address(self, view: WeightView) -> int:
+        """Device address of the view's first element."""
+        _, elements = self._layer_elements[view.tensor]
+        pointer: int = self._arrays[view.tensor].data.ptr
+        return pointer + (view.layer * elements + view.offset) * WORD_BYTES
+
+    def array(self, tensor: str, layer: int) -> Any:
+        """One layer of a tensor as a flat CuPy array."""
+        return self._arrays[tensor][layer]
+
+    def close(self) -> None:
+        self._arrays.clear()
+
+    def _address(self, tensor: str, layer: int, offset: int = 0) -> int:
+        return self.address(WeightView(tensor, layer, 0, 0, offset=offset))
+
+    def _gain_of(self, tensor: str, layer: int) -> int:
+        return next((self._address(f.gain, layer) for f in FOLDS if f.weight == tensor), 0)
+
+    def _draw(self, tensor: Tensor, part: Part, gain: int) -> None:
+        shape = tensor.shape(self._dims)
+        inner = shape[-1] if len(shape) == 2 else part.count
+        arguments = struct.pack(
+            "<QQiiiiiiiif4x",
+            self._address(tensor.name, part.layer, 0 if len(shape) == 2 else part.offset),
+            gain,
+            *halves(fill.key(self._seed, part.name)),
+            part.count,
+            inner,
+            part.offset // inner if len(shape) == 2 else 0,
+            prod(shape) // inner,
+            int(self._transposed and tensor.name in GEMM_WEIGHTS),
+            int(part.gain),
+            float(fill.scale(part.std)),
+        )
+        self._tools.launch("fill.cu", "fill_weights", self._tools.spread(part.count), arguments)()
+
+    def _fold_biases(self, entry: Fold) -> None:
+        """Adds what the fold carries over; each row reads its own bias before it writes it."""
+        tensor = TENSOR_OF[entry.weight]
+        inner = tensor.shape(self._dims)[-1]
+        has_bias = entry.bias in TENSOR_OF
+        for part in self._parts[entry.weight]:
+            rows = part.count // inner
+            bias = self._address(entry.bias, part.layer, part.offset // inner)
+            arguments = struct.pack(
+                "<QQQiiiif4x",
+                bias,
+                self._address(entry.shift, part.layer),
+                bias if has_bias else 0,
+                *halves(fill.key(self._seed, part.name)),
+                rows,
+                inner,
+                float(fill.scale(part.std)),
+            )
+            geometry = Geometry((rows, 1, 1), (FOLD_THREADS, 1, 1))
+            self._tools.launch("fill.cu", "fold_bias", geometry, arguments)()
+
+
+def check_fill(context: Context, tools: Tools, workload: Workload) -> None:
+    """Compare drawn weights with NumPy's, bit for bit. DeviceLost when the device computes otherwise."""
+    device = DeviceWeights(context, tools, workload, Plan("cuda", "", ()), workload.dims)
+    context.synchronize("drawing the weights")
+    for name in CHECKED:
+        part = next(part for part in reversed(list(parts(workload.dims))) if part.tensor == name)
+        count = min(part.count, CHECKED_ELEMENTS)
+        expected = np.empty(count, np.float32)
+        fill.fill(workload.seed, [fill.Draw(part.name, part.std, part.gain, expected)])
+        drawn = context.copy_out(device.array(name, part.layer)[part.offset : part.offset + count])
+        if not np.array_equal(drawn.view(np.int32), expected.view(np.int32)):
+            raise DeviceLost(f"The device draws other weights than NumPy does ({part.name}): it can't be trusted.")
+    device.close()
+
+
+def _sizes(dims: Dims, folded: bool) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Tensor -> (layers, elements of one layer)."""
+    for tensor in TENSORS:
+        yield tensor.name, (layer_count(tensor, dims), prod(tensor.shape(dims)))
+    if folded:
+        for entry in FOLDS:
+            if entry.bias not in TENSOR_OF:
+                weight = TENSOR_OF[entry.weight]
+                yield entry.bias, (layer_count(weight, dims), weight.shape(dims)[0])
+
+
+def plan_weight_bytes(dims: Dims, plan: Plan) -> int:
+    """Memory that `DeviceWeights` takes at its peak."""
+    return sum(layers * elements for _, (layers, elements) in _sizes(dims, plan.fold)) * WORD_BYTES
