@@ -112,7 +112,9 @@ def last_tokens(view: View, dims: Dims) -> View:
     )
 
 
-def weight(tensor: str, layer: int, start: int, outs: int, total: int, inner: int, layout: Layout) -> WeightView:
+def weight(
+    tensor: str, layer: int, start: int, outs: int, total: int, inner: int, layout: Layout
+) -> WeightView:
     """Outputs [start, start + outs) of a GEMM weight that has `total` of them, each over `inner` inputs."""
     if layout == "row":
         return WeightView(tensor, layer, start, outs, ld=inner, offset=start * inner)

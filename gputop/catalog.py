@@ -9,8 +9,9 @@ from typing import Any
 from gputop.errors import BadInput, unknown_name
 from gputop.registry import Registry
 from gputop.results import SiteView, ToggleView
-from gputop.spec import Dims, Kernel, Plan, PlanRequest, Rung, Site, Task, Toggle, Workload
+from gputop.spec import Dims, Kernel, Launch, Plan, PlanRequest, Rung, Site, Task, Toggle, Workload
 from gputop.words import format_word, parse_word
+from gputop.workloads import WORKLOADS
 
 MOST_BATCH = 4096
 PEER_TOGGLES = ("math", "batch")
@@ -34,8 +35,10 @@ class Catalog(Registry):
         """
         rung = self.rung(request.rung)
         if rung.backend != backend:
-            theirs = ", ".join(r.id for r in self.rungs_of(backend)) or "none"
-            raise BadInput(f"Rung {rung.id} runs on {rung.backend}, not on {backend}. Rungs on {backend}: {theirs}.")
+            theirs = ", ".join(other.id for other in self.rungs_of(backend)) or "none"
+            raise BadInput(
+                f"Rung {rung.id} runs on {rung.backend}, not on {backend}. Rungs on {backend}: {theirs}."
+            )
         chain = self._chain(rung)
         base = Plan(backend, rung.id, ()).change(**dict(pair for r in chain for pair in r.fields))
         plan = base
@@ -46,11 +49,13 @@ class Catalog(Registry):
             if request.uses:
                 raise BadInput(f"{rung.id} is {plan.peer}'s own pass: no kernel of it can be chosen.")
             sites = ()
-        dispatch = _dispatch(sites, self._rung_uses(chain, sites), {})
-        chosen = _dispatch(sites, [self._use(name, kernel, plan, dims, sites) for name, kernel in request.uses], dispatch)
+        given = _dispatch(sites, self._rung_uses(chain, sites), {})
+        uses = [self._use(name, kernel, plan, dims, sites) for name, kernel in request.uses]
+        chosen = _dispatch(sites, uses, given)
         plan = plan.change(dispatch=tuple((site.name, chosen[site.name]) for site in sites))
         self._check(plan, replace(dims, batch=plan.batch))
-        word = PlanRequest(rung.id, self._differing_sets(base, plan), self._differing_uses(sites, dispatch, chosen))
+        sets = self._differing_sets(base, plan)
+        word = PlanRequest(rung.id, sets, self._differing_uses(sites, given, chosen))
         return plan.change(word=format_word(word))
 
     def request(self, plan: Plan) -> PlanRequest:
@@ -63,28 +68,44 @@ class Catalog(Registry):
 
     def site_views(self, plan: Plan, dims: Dims) -> tuple[SiteView, ...]:
         """Every dispatch entry with all kernels of its phase, and why some can't serve."""
-        phase_of = {site.name: site.phase for site in self.sites(dims, plan.prune)}
-        return tuple(self._site_view(site, phase_of[site], kernel, plan, dims) for site, kernel in plan.dispatch)
+        phases = {site.name: site.phase for site in self.sites(dims, plan.prune)}
+        return tuple(
+            self._site_view(site, phases[site], kernel, plan, dims) for site, kernel in plan.dispatch
+        )
+
+    def faults(self, launches: Iterable[tuple[Kernel, Launch]] = ()) -> tuple[str, ...]:
+        """As the registry's, over the launches of every rung too; and each rung resolves at gpt2-small."""
+        found: list[str] = []
+        launched = list(launches)
+        for rung in self.rungs:
+            try:
+                launched += self._launches(rung)
+            except BadInput as error:
+                found.append(f"rung {rung.id} does not resolve: {error}")
+        return (*super().faults(launched), *found)
+
+    def _launches(self, rung: Rung) -> Iterable[tuple[Kernel, Launch]]:
+        workload = WORKLOADS[0]
+        plan = self.resolve(PlanRequest(rung.id), workload.dims, rung.backend)
+        dims = plan_dims(workload, plan)
+        for step in self.steps(plan, dims):
+            if step.kernel.launches:
+                for launch in step.kernel.launches(step.tasks, plan, dims):
+                    yield step.kernel, launch
 
     def _toggle_view(self, toggle: Toggle, plan: Plan, dims: Dims) -> ToggleView:
         value = _text(toggle, getattr(plan, toggle.field))
         asked = self.request(plan)
         others = toggle.values or (() if plan.backend in toggle.backends else ("2",))
-        refused = self._refusals(
-            ((other, replace(asked, sets=(*asked.sets, (toggle.name, other)))) for other in others if other != value),
-            plan,
-            dims,
-        )
+        trials = ((other, replace(asked, sets=(*asked.sets, (toggle.name, other)))) for other in others)
+        refused = self._refusals((trial for trial in trials if trial[0] != value), plan, dims)
         return ToggleView(toggle.name, value, toggle.values, refused, toggle.doc)
 
     def _site_view(self, site: str, phase: str, kernel: str, plan: Plan, dims: Dims) -> SiteView:
         asked = self.request(plan)
         names = tuple(candidate.name for candidate in self.kernels_for(phase, plan.backend))
-        refused = self._refusals(
-            ((name, replace(asked, uses=(*asked.uses, (site, name)))) for name in names if name != kernel),
-            plan,
-            dims,
-        )
+        trials = ((name, replace(asked, uses=(*asked.uses, (site, name)))) for name in names)
+        refused = self._refusals((trial for trial in trials if trial[0] != kernel), plan, dims)
         return SiteView(site, kernel, names, refused)
 
     def _refusals(
@@ -115,11 +136,11 @@ class Catalog(Registry):
         if value == getattr(plan, toggle.field):
             return plan
         if plan.backend not in toggle.backends:
-            raise BadInput(f"{name}={text}: {name} exists on {' and '.join(toggle.backends)} only, not on {plan.backend}.")
+            where = " and ".join(toggle.backends)
+            raise BadInput(f"{name}={text}: {name} exists on {where} only, not on {plan.backend}.")
         if plan.peer and name not in PEER_TOGGLES:
-            raise BadInput(
-                f"{name}={text}: {plan.rung} organises its own pass; only {' and '.join(PEER_TOGGLES)} can be set."
-            )
+            can = " and ".join(PEER_TOGGLES)
+            raise BadInput(f"{name}={text}: {plan.rung} organises its own pass; only {can} can be set.")
         return plan.change(**{toggle.field: value})
 
     def _use(
@@ -127,21 +148,20 @@ class Catalog(Registry):
     ) -> tuple[str, Kernel]:
         phases = {site.name: site.phase for site in sites} | {site.phase: site.phase for site in sites}
         if name not in phases:
-            elsewhere = {site.name for site in self.sites(dims, not plan.prune)}
-            if name in elsewhere:
-                state = "off" if plan.prune else "on"
-                raise BadInput(f"This plan has no site {name}: it exists with prune={state} (--set prune={state}).")
+            if name in {site.name for site in self.sites(dims, not plan.prune)}:
+                needed = "prune=off" if plan.prune else "prune=on"
+                raise BadInput(f"This plan has no site {name}: it exists with {needed} (--set {needed}).")
             raise unknown_name("site", name, phases)
         allowed = {kernel.name: kernel for kernel in self.kernels_for(phases[name], plan.backend)}
-        if kernel_name not in allowed:
-            if kernel_name in self.kernels:
-                other = self.kernels[kernel_name]
-                raise BadInput(
-                    f"{kernel_name} computes {', '.join(other.covers)} on {other.backend}; it can't serve {name} "
-                    f"on {plan.backend}. Allowed: {', '.join(sorted(allowed))}."
-                )
-            raise unknown_name(f"kernel for {name}", kernel_name, allowed)
-        return name, allowed[kernel_name]
+        if kernel_name in allowed:
+            return name, allowed[kernel_name]
+        if kernel_name in self.kernels:
+            other = self.kernels[kernel_name]
+            raise BadInput(
+                f"{kernel_name} can't serve {name} on {plan.backend}: it computes {', '.join(other.covers)} "
+                f"on {other.backend}. Allowed: {', '.join(sorted(allowed))}."
+            )
+        raise unknown_name(f"kernel for {name}", kernel_name, allowed)
 
     def _check(self, plan: Plan, dims: Dims) -> None:
         """BadInput when some kernel can't take its tasks. Two layers show every site there is."""
@@ -152,7 +172,9 @@ class Catalog(Registry):
                 if why:
                     raise BadInput(f"{step.kernel.name} can't serve {task.site.name}: {why}.")
         if plan.fused_stores and not any(step.kernel.fused_stores for step in steps):
-            raise BadInput("fused_stores=on: no kernel of this plan can write bias, ReLU and residual in its own store.")
+            raise BadInput(
+                "fused_stores=on: no kernel of this plan can store bias, ReLU and residual itself."
+            )
 
     def _differing_sets(self, base: Plan, plan: Plan) -> tuple[tuple[str, str], ...]:
         return tuple(
@@ -186,7 +208,7 @@ def _dispatch(
 
 
 def _served(name: str, kernel: Kernel, sites: tuple[Site, ...]) -> list[Site]:
-    """The sites that an entry is for: of the phase named, or the one site; a fusing kernel's others with it."""
+    """The sites that an entry is for: the phase's or the one named, and a fusing kernel's others with it."""
     phases = kernel.covers if kernel.fuses else ()
     named = [site for site in sites if name in (site.phase, site.name)]
     if any(site.phase == name for site in named):

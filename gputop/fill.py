@@ -63,9 +63,7 @@ class Draw:
 def fill(seed: int, draws: Iterable[Draw]) -> None:
     """Write every draw's elements into its `out`, on all cores."""
     blocks = [
-        (key(seed, draw.name), start, draw)
-        for draw in draws
-        for start in range(0, draw.out.size, _BLOCK)
+        (key(seed, draw.name), start, draw) for draw in draws for start in range(0, draw.out.size, _BLOCK)
     ]
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         for _ in pool.map(lambda block: _fill_block(*block), blocks):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from gputop import buffers
 from gputop.fill import tokens
 from gputop.phases import phases
 from gputop.reference import references
-from gputop.results import Gate, PhaseCheck
+from gputop.results import Gate, GateStatus, PhaseCheck
 from gputop.spec import Dims, Math, Phase, Plan, Step, Task, View, WeightView, Workload
 from gputop.weights import reference_tensor
 
@@ -77,7 +77,7 @@ def check_pass(run: Callable[[Tokens, float], Floats], workload: Workload, dims:
             different = _first_unlike(out)
             if different is not None:
                 faults.append(
-                    f"logits of sequence {different} are not bitwise those of sequence 0, whose tokens are the same"
+                    f"logits of sequences 0 and {different}, whose tokens are alike, differ in their bits"
                 )
     return Gate(
         status="FAIL" if faults else "PASS pass-only",
@@ -109,10 +109,8 @@ def combine(pass_gate: Gate, checks: Sequence[PhaseCheck]) -> Gate:
         place = f"{first.site} of layer {first.layer}, row {first.row}"
         more = f" (and {len(failed) - 1} more checks)" if len(failed) > 1 else ""
         where.insert(0, _sentence(place, first.error, first.tolerance) + more)
-    if failed or not pass_gate.ok:
-        status = "FAIL"
-    else:
-        status = "PASS" if checks else "PASS pass-only"
+    passed: GateStatus = "PASS" if checks else "PASS pass-only"
+    status: GateStatus = passed if pass_gate.ok and not failed else "FAIL"
     worst: dict[str, PhaseCheck] = {}
     for check in checks:
         if check.site not in worst or _badness(check) > _badness(worst[check.site]):
@@ -149,9 +147,9 @@ class _Checker:
             phase = self._phases[task.site.phase]
             small = self._shrunk(task)
             operands = {role: self._operand(operand, chain) for role, operand in task.inputs}
-            expected = np.asarray(phase.reference(operands, small, self._few))
+            expected = np.asarray(phase.reference(operands, small, self._few), np.float64)
             chain.write(small.output, expected)
-        rows = self._per_sequence(expected, self._few.batch)[self._alike].reshape(task.output.rows, -1)
+        rows = _per_sequence(expected, self._few.batch)[self._alike].reshape(task.output.rows, -1)
         error, row = worst_row(self._trace.read(task.output), rows)
         tolerance = max(self._phases[t.site.phase].tolerances[self._plan.math] for t in step.tasks)
         return PhaseCheck(step.site, task.layer, error, tolerance, row)
@@ -164,16 +162,12 @@ class _Checker:
         chained = chain.read(replace(operand, rows=rows))
         if chained is not None:
             return chained
-        read = self._per_sequence(self._trace.read(operand), self._dims.batch)[self._chosen]
+        read = _per_sequence(self._trace.read(operand), self._dims.batch)[self._chosen]
         return read.reshape(rows, -1).astype(np.float64)
 
     def _shrunk(self, task: Task) -> Task:
         rows = task.output.rows * self._few.batch // self._dims.batch
         return replace(task, output=replace(task.output, rows=rows))
-
-    @staticmethod
-    def _per_sequence(rows: NDArray[np.floating], sequences: int) -> NDArray[np.floating]:  # type: ignore[type-arg]
-        return rows.reshape(sequences, -1, rows.shape[1])
 
 
 class _Chain:
@@ -195,6 +189,11 @@ class _Chain:
             return None
         values = slot[_elements(view)]
         return None if np.isnan(values).any() else values
+
+
+def _per_sequence(rows: NDArray[Any], sequences: int) -> NDArray[Any]:
+    """[sequences, rows of each, columns]."""
+    return rows.reshape(sequences, -1, rows.shape[1])
 
 
 def _elements(view: View) -> NDArray[np.intp]:

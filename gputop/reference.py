@@ -57,7 +57,7 @@ def float64_pass(workload: Workload, ids: NDArray[np.int32]) -> Doubles:
     d = dims.d_model
 
     def tensor(name: str, layer: int = 0) -> Doubles:
-        return weights[name][layer].astype(np.float64)
+        return np.asarray(weights[name][layer], np.float64)
 
     x = tensor("embedding")[ids] + tensor("position")
     for layer in range(dims.layers):
@@ -74,7 +74,8 @@ def float64_pass(workload: Workload, ids: NDArray[np.int32]) -> Doubles:
 
 def _layernorm(x: Doubles, gain: Doubles, shift: Doubles) -> Doubles:
     mean = x.mean(axis=-1, keepdims=True)
-    return (x - mean) / np.sqrt(x.var(axis=-1, keepdims=True) + LAYERNORM_EPS) * gain + shift
+    normed = (x - mean) / np.sqrt(x.var(axis=-1, keepdims=True) + LAYERNORM_EPS)
+    return np.asarray(normed * gain + shift)
 
 
 def _attention(q: Doubles, k: Doubles, v: Doubles, dims: Dims) -> Doubles:

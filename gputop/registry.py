@@ -13,9 +13,12 @@ from typing import Self, TypeVar
 from gputop import paths
 from gputop import phases as bridge
 from gputop.errors import BadInput, unknown_name
-from gputop.spec import Dims, Kernel, Phase, Plan, Rung, Site, Step, Task, Toggle
+from gputop.spec import Dims, Kernel, Launch, Phase, Plan, Rung, Site, Step, Task, Toggle
 
 T = TypeVar("T")
+
+MEASURING = "measure/"
+"""Sources that measure the device and compute no phase: theirs is the cuda backend."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Registry:
         return tuple(k for k in self.phase(phase).kernels if k.backend == backend)
 
     def sites(self, dims: Dims, pruned: bool) -> tuple[Site, ...]:
-        """Every site of a pass, in the order in which they first run; in a pruned plan, the last layer's last."""
+        """Every site of a pass, in the order in which they first run."""
         return tuple(dict.fromkeys(site for site, _ in self._instances(dims, pruned)))
 
     def pass_tasks(self, plan: Plan, dims: Dims, keep_layers: bool) -> tuple[Task, ...]:
@@ -92,10 +95,9 @@ class Registry:
 
     def _instances(self, dims: Dims, pruned: bool) -> Iterable[tuple[Site, int]]:
         """(site, layer) of every task in pass order."""
-        placed = {
-            place: [site for phase in self.phases if phase.place == place for site in phase.sites(dims, pruned)]
-            for place in ("before", "layer", "after")
-        }
+        placed: dict[str, list[Site]] = {"before": [], "layer": [], "after": []}
+        for phase in self.phases:
+            placed[phase.place] += phase.sites(dims, pruned)
         yield from ((site, 0) for site in placed["before"])
         for layer in range(dims.layers):
             for site in placed["layer"]:
@@ -103,21 +105,21 @@ class Registry:
                     yield site, layer
         yield from ((site, 0) for site in placed["after"])
 
-    def faults(self) -> tuple[str, ...]:
+    def faults(self, launches: Iterable[tuple[Kernel, Launch]] = ()) -> tuple[str, ...]:
         """What keeps the registry from being total, a sentence each; empty when nothing does.
 
-        Every .cu has a record, every record's source and entries exist, no name stands twice, and
-        every rung builds on one of its own backend.
+        Every .cu outside `measure/` has a record or is used by one of `launches`, every source and
+        entry named exists, and no name stands twice.
         """
-        return (
-            *self._name_faults(),
-            *self._source_faults(),
-            *(
-                f"rung {rung.id} changes {rung.before}, which is no rung of {rung.backend}"
-                for rung in self.rungs
-                if rung.before and rung.before not in {other.id for other in self.rungs_of(rung.backend)}
-            ),
-        )
+        launched = [
+            (kernel.name, launch.source or kernel.source, launch.entry)
+            for kernel, launch in launches
+            if not launch.library
+        ]
+        recorded = [
+            (k.name, k.source, entry) for k in self.kernels.values() if k.source for entry in k.entries
+        ]
+        return (*self._name_faults(), *self._source_faults(dict.fromkeys((*recorded, *launched))))
 
     def _name_faults(self) -> Iterable[str]:
         records = {kernel for phase in self.phases for kernel in phase.kernels}
@@ -138,24 +140,20 @@ class Registry:
                 if phase.name not in kernel.covers:
                     yield f"kernel {kernel.name} stands in phase {phase.name}, which it does not cover"
 
-    def _source_faults(self) -> Iterable[str]:
-        used: set[str] = set()
-        for kernel in self.kernels.values():
-            if not kernel.source:
-                continue
-            used.add(kernel.source)
-            path = self.kernels_dir / kernel.source
-            if not path.is_file():
-                yield f"kernel {kernel.name} names {kernel.source}, which does not exist"
-                continue
-            text = path.read_text(encoding="utf-8")
-            for entry in kernel.entries:
-                if not re.search(rf"\b{re.escape(entry)}\b", text):
-                    yield f"kernel {kernel.name} names entry {entry}, which is not in {kernel.source}"
-        for path in sorted(self.kernels_dir.rglob("*.cu")):
-            source = path.relative_to(self.kernels_dir).as_posix()
-            if source not in used:
-                yield f"{source} has no record"
+    def _source_faults(self, named: Iterable[tuple[str, str, str]]) -> Iterable[str]:
+        """`named`: (kernel, source, entry) for each function that something calls."""
+        texts = {
+            path.relative_to(self.kernels_dir).as_posix(): path.read_text(encoding="utf-8")
+            for path in sorted(self.kernels_dir.rglob("*.cu"))
+        }
+        unused = {source for source in texts if not source.startswith(MEASURING)}
+        for kernel, source, entry in named:
+            unused.discard(source)
+            if source not in texts:
+                yield f"kernel {kernel} names {source}, which does not exist"
+            elif not re.search(rf"\b{re.escape(entry)}\b", texts[source]):
+                yield f"kernel {kernel} names entry {entry}, which is not in {source}"
+        yield from (f"{source} has no record" for source in sorted(unused))
 
 
 def _by_name(kind: str, name: str, table: dict[str, T]) -> T:

@@ -165,7 +165,7 @@ def reference_tensor(workload: Workload, tensor: str, layer: int, folded: bool) 
         for entry in FOLDS:
             if tensor in (entry.weight, entry.bias):
                 return _folded(arrays, entry, layer)[0 if tensor == entry.weight else 1]
-    return arrays[tensor][layer].astype(np.float64)
+    return np.asarray(arrays[tensor][layer], np.float64)
 
 
 def effective(arrays: dict[str, Floats], plan: Plan, dims: Dims) -> dict[str, Floats]:

@@ -54,7 +54,8 @@ def parse_toml(path: Path) -> Workload:
         if key == "batch":
             raise BadInput(f"{path}: batch is chosen by the plan, not by the workload: use --batch N.")
         if key not in allowed:
-            raise BadInput(f"{path}: unknown key {key!r}.{_nearest(key, allowed)} Allowed: {', '.join(allowed)}.")
+            near = _nearest(key, allowed)
+            raise BadInput(f"{path}: unknown key {key!r}.{near} Allowed: {', '.join(allowed)}.")
     missing = [key for key in DIMS_KEYS if key not in table]
     if missing:
         raise BadInput(f"{path}: missing {', '.join(missing)}. A whole file is, for example: {EXAMPLE}.")
@@ -89,7 +90,8 @@ def _check_shape(path: Path, dims: Dims) -> None:
         divisors = [n for n in range(1, dims.d_model + 1) if dims.d_model % n == 0]
         near = min(divisors, key=lambda n: abs(n - dims.heads))
         raise BadInput(
-            f"{path}: heads = {dims.heads} does not divide d_model = {dims.d_model}; the nearest that does is {near}."
+            f"{path}: heads = {dims.heads} does not divide d_model = {dims.d_model}; "
+            f"the nearest that does is {near}."
         )
     if weight_bytes(dims) > MOST_BYTES:
         raise BadInput(

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from gputop.phases.sites import in_every_layer
 
 from gputop import buffers
 from gputop.phases import attention_cpu, attention_cuda
+from gputop.phases.sites import in_every_layer
 from gputop.spec import WORD_BYTES, Dims, Phase, Plan, Site, Task, Work
 
 if TYPE_CHECKING:

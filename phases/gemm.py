@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from gputop.phases.sites import in_every_layer
 
 from gputop import buffers
 from gputop.phases import gemm_cpu, gemm_cuda
+from gputop.phases.sites import in_every_layer
 from gputop.spec import WORD_BYTES, Dims, Kernel, Math, Phase, Plan, Site, Task, View, WeightView, Work
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from gputop.phases.sites import in_every_layer
 
 from gputop import buffers
 from gputop.phases import layernorm_cpu, layernorm_cuda
+from gputop.phases.sites import in_every_layer
 from gputop.spec import (
     LAYERNORM_EPS,
     WORD_BYTES,
@@ -53,7 +53,7 @@ def reference(operands: Mapping[str, Array], task: Task, dims: Dims) -> Array:
     out = centred / np.sqrt((centred * centred).mean(axis=1, keepdims=True) + LAYERNORM_EPS)
     if "gain" in operands:
         out = out * operands["gain"] + operands["shift"]
-    return out
+    return np.asarray(out)
 
 
 def operands(
@@ -69,7 +69,9 @@ def operands(
     )
 
 
-def phase(name: str, title: str, order: int, source: str, target: str, gain: str, shift: str, prunes: bool) -> Phase:
+def phase(
+    name: str, title: str, order: int, source: str, target: str, gain: str, shift: str, prunes: bool
+) -> Phase:
     """A layernorm of the layers from buffer `source` to `target`.
 
     `prunes`: a pruned last layer needs it at one row a sequence (ln2; ln1 feeds every key and value).

@@ -6,10 +6,9 @@ last layer needs keys and values of every token (`kv`), but the query of the las
 
 from __future__ import annotations
 
-from gputop.phases.sites import present
-
 from gputop import buffers
 from gputop.phases import gemm
+from gputop.phases.sites import present
 from gputop.spec import Dims, Phase, Plan, Site, Task, Work
 
 
