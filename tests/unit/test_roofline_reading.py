@@ -25,6 +25,7 @@ def test_nothing_binds_where_no_term_reaches_half_of_the_time() -> None:
     assert (got.binds, got.runner_up) == ("unknown", "compute")
     assert got.margin == pytest.approx(125)
     assert binding(Terms(compute_s=50.0), 100.0).binds == "compute"
+    assert binding(Terms(compute_s=49.0), 100.0).binds == "unknown"
     assert binding(Terms(), 100.0).binds == "unknown"
 
 
