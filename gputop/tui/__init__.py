@@ -1,1 +1,1 @@
-"""The terminal screen: shows what the worker measures and asks it for more. Knows no session and no backend."""
+"""The terminal screen: shows what the worker measures. Knows no session and no backend."""

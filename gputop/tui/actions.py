@@ -31,9 +31,9 @@ class Action:
 
 
 ACTIONS = (
-    Action("space", "space", "stop_or_go", "stop/go", "Stop measuring, or go on; the window under way closes early"),
-    Action("p", "p", "pin", "pin", "Pin the current plan: every window pairs the next plans with it; again to unpin"),
-    Action("f", "f", "freeze", "freeze", "Hold the window on the screen, or let go; measuring goes on behind it"),
+    Action("space", "space", "stop_or_go", "stop/go", "Stop measuring, or go on"),
+    Action("p", "p", "pin", "pin", "Pin the current plan, so that others are paired with it; again to unpin"),
+    Action("f", "f", "freeze", "freeze", "Hold the window on the screen, or let go; measuring goes on"),
     Action("e", "e", "export", "export", "Write the phase table as CSV, once the plan has passed both gates"),
     Action("l", "l", "log", "log", "Open or close what the worker says"),
     Action("t", "t", "go_toggles", "toggles", "Go to the toggles", footer=False),

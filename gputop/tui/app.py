@@ -16,8 +16,7 @@ from textual.timer import Timer
 from gputop.client import Client
 from gputop.errors import BadInput
 from gputop.export import open_target, phase_csv
-from gputop.results import Row, SiteView
-from gputop.spec import PlanRequest
+from gputop.results import Row
 from gputop.target import STDOUT
 from gputop.tui import state as states
 from gputop.tui.actions import ACTIONS
@@ -41,6 +40,7 @@ from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.kernels import KernelsScreen
 from gputop.tui.screens.main import MainScreen
 from gputop.tui.state import Shot, State
+from gputop.tui.widgets.toggles import flippable
 
 UPDATE_S = 0.5
 """Least time between two drawings of what the worker sends."""
@@ -118,7 +118,8 @@ class GputopApp(App[int]):
     # What the sampler says
 
     def on_device_ready(self, message: DeviceReady) -> None:
-        self._learn(states.device_ready(self.state, message.opened, first_request(self.options)))
+        options = self.options
+        self._learn(states.device_ready(self.state, message.opened, options.request, options.batch))
 
     def on_cannot_open(self, message: CannotOpen) -> None:
         self.exit(message.exit_code, return_code=message.exit_code, message=message.reason)
@@ -192,10 +193,10 @@ class GputopApp(App[int]):
         self.become(states.choose_rung(self.state, key))
 
     def _flip(self, name: str) -> None:
-        toggle, current = self.state.toggle(name), self.state.current
-        if toggle is None or current is None:
+        toggle = self.state.toggle(name)
+        if toggle is None:
             return
-        if not toggle.values:
+        if not toggle.values and flippable(toggle):
             self._ask_number(name, toggle.value)
             return
         value = states.next_value(toggle)
@@ -203,13 +204,12 @@ class GputopApp(App[int]):
             why = "; ".join(f"{refused}: {reason}" for refused, reason in toggle.refused)
             self.notify(f"{name} stays {toggle.value}. {why}", severity="warning", markup=False)
             return
-        self.become(states.change_plan(self.state, states.with_toggle(current, name, value)))
+        self.become(states.with_toggle(self.state, name, value))
 
     def _ask_number(self, name: str, value: str) -> None:
         def flip(answer: str | None) -> None:
-            if answer is not None and self.state.current is not None:
-                request = states.with_toggle(self.state.current, name, answer)
-                self.become(states.change_plan(self.state, request))
+            if answer is not None:
+                self.become(states.with_toggle(self.state, name, answer))
 
         def objection(answer: str) -> str:
             good = answer.isascii() and answer.isdigit() and int(answer) > 0
@@ -225,15 +225,10 @@ class GputopApp(App[int]):
             return
 
         def use(kernel: str | None) -> None:
-            if kernel is not None:
-                self._use(site, kernel)
+            if kernel is not None and kernel != site.kernel:
+                self.become(states.with_kernel(self.state, site_name, kernel))
 
         self.push_screen(KernelsScreen(site), use)
-
-    def _use(self, site: SiteView, kernel: str) -> None:
-        if kernel != site.kernel and self.state.current is not None:
-            request = states.with_kernel(self.state.current, site.site, kernel)
-            self.become(states.change_plan(self.state, request))
 
     # Keys
 
@@ -286,11 +281,6 @@ class GputopApp(App[int]):
 
     def _run(self, name: str) -> Callable[[], object]:
         return lambda: self.call_later(self.run_action, name)
-
-
-def first_request(options: Options) -> PlanRequest | None:
-    """The plan to open on, with the batch of the command line; None leaves both to the backend."""
-    return options.request
 
 
 def default_file(state: State) -> str:

@@ -17,6 +17,8 @@ EIGHTHS = " ▏▎▍▌▋▊▉█"
 SOLID = "█"
 EXCESS_CELL = "░"
 UNJUDGED_CELL = "▒"
+LEAST_EIGHTHS = 8
+"""A bar shorter than a cell is a sliver: too short to show its floor."""
 MS_FROM_S = 0.01
 """A table whose largest time is below this is written in microseconds."""
 
@@ -84,23 +86,28 @@ def fraction(value: float | None) -> str:
     return UNKNOWN if value is None or not math.isfinite(value) else f"{100 * value:.0f}%"
 
 
-def floor_bar(time_s: float | None, floor_s: float | None, largest_s: float, width: int) -> Text:
+def floor_bar(
+    time_s: float | None, floor_s: float | None, largest_s: float, width: int, excess_color: str = EXCESS
+) -> Text:
     """A phase's time as a bar, `largest_s` filling the width: solid up to the floor, shaded beyond it.
 
     The shaded part is what could be won. Without a floor the whole bar is of one other shade.
     """
     if not time_s or largest_s <= 0:
         return Text(" " * width)
-    length = min(width, max(1, round(width * time_s / largest_s)))
+    if (scale := 8 * width * time_s / largest_s) < LEAST_EIGHTHS:
+        sliver = EIGHTHS[max(1, round(scale))]
+        return Text.assemble((sliver, Style(color=MUTED)), " " * (width - 1))
+    length = min(width, round(scale / 8))
     if floor_s is None:
-        return Text(UNJUDGED_CELL * length, Style(color=MUTED)) + Text(" " * (width - length))
+        return Text.assemble((UNJUDGED_CELL * length, Style(color=MUTED)), " " * (width - length))
     eighths = min(8 * length, round(8 * length * floor_s / time_s))
     whole, part = divmod(eighths, 8)
-    bar = Text(SOLID * whole, Style(color=FLOOR))
-    if part:
-        bar.append(EIGHTHS[part], Style(color=FLOOR))
-    bar.append(EXCESS_CELL * (length - whole - (part > 0)), Style(color=EXCESS))
-    return bar + Text(" " * (width - length))
+    solid = SOLID * whole + (EIGHTHS[part] if part else "")
+    excess = EXCESS_CELL * (length - len(solid))
+    return Text.assemble(
+        (solid, Style(color=FLOOR)), (excess, Style(color=excess_color)), " " * (width - length)
+    )
 
 
 def binds_strip(strip: Iterable[tuple[str, float]], width: int) -> Text:

@@ -10,6 +10,8 @@ MIN_HEIGHT = 15
 ROOMY_WIDTH = 110
 ROOMY_HEIGHT = 34
 """From here up panes have frames and titles."""
+TIMES_WIDTH = 96
+"""From here up the ladder shows times beside ratios; below, the room goes to the phases' bars."""
 GAP = 1
 """Cells between two columns."""
 
@@ -25,6 +27,10 @@ class Column:
     priority: int
     """Dropped from the highest down when room is short; 0 always stays."""
     right: bool = False
+    short: str = ""
+    """Label where the other does not fit."""
+    comfort: int = 0
+    """Width it should have before any column of a higher priority is shown; 0: `width`."""
     grows_to: int = 0
     """Takes spare room up to this width; 0: keeps its own."""
     doc: str = ""
@@ -38,6 +44,11 @@ class Fitted:
     column: Column
     width: int
 
+    @property
+    def label(self) -> str:
+        column = self.column
+        return column.short if column.short and len(column.label) > self.width else column.label
+
 
 def fit(columns: Sequence[Column], width: int) -> tuple[Fitted, ...]:
     """The columns that fit in `width` cells, by priority, spare room given to those that grow."""
@@ -47,7 +58,7 @@ def fit(columns: Sequence[Column], width: int) -> tuple[Fitted, ...]:
         if least.priority == 0:
             break
         kept.remove(least)
-    spare = max(0, width - _needed(kept))
+    spare = max(0, width - sum(column.width for column in kept) - GAP * (len(kept) - 1))
     widths = {column.key: column.width for column in kept}
     growing = [column for column in kept if column.grows_to > column.width]
     while spare and growing:
@@ -62,16 +73,18 @@ def fit(columns: Sequence[Column], width: int) -> tuple[Fitted, ...]:
 
 
 def _needed(columns: Sequence[Column]) -> int:
-    return sum(column.width for column in columns) + GAP * (len(columns) - 1)
+    least = max(column.priority for column in columns)
+    widths = (max(c.width, c.comfort) if c.priority < least else c.width for c in columns)
+    return sum(widths) + GAP * (len(columns) - 1)
 
 
 def left_width(total: int) -> int:
     """Cells for the ladder's side."""
-    if total < 80:
+    if total < TIMES_WIDTH:
         return 25
     if total < ROOMY_WIDTH:
-        return 33 + (total - 80) // 4
-    return min(56, 44 + (total - ROOMY_WIDTH) // 5)
+        return 32 + (total - TIMES_WIDTH) // 4
+    return min(56, 43 + (total - ROOMY_WIDTH) // 8)
 
 
 def roomy(width: int, height: int) -> bool:
@@ -103,10 +116,10 @@ def left_heights(height: int, ladder: int, toggles: int, dispatch: int) -> LeftH
     """Divide `height` among panes that would like so many rows each.
 
     Toggles and dispatch stand one above the other where all three fit whole, else they take turns
-    below a ladder that gets what the larger of them leaves, but at least half.
+    below a ladder that gets what the larger of them leaves, but at least three fifths.
     """
     if ladder + toggles + dispatch <= height:
         return LeftHeights(ladder, toggles, height - ladder - toggles, stacked=True)
     turn = max(toggles, dispatch)
-    upper = min(ladder, max(height - turn, height // 2))
+    upper = min(ladder, max(height - turn, height * 3 // 5))
     return LeftHeights(upper, height - upper, height - upper, stacked=False)

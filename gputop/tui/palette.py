@@ -15,7 +15,9 @@ MUTED = "#8b949e"
 FAINT = "#5b6472"
 TEXT = "#d0d7de"
 FLOOR = "#4fa58b"
-EXCESS = "#b98a4e"
+EXCESS = "#9a7748"
+EXCESS_MOST = "#f0b35c"
+"""Of the phase with the largest excess: what the eye should find first."""
 
 MUTED_STYLE = Style(color=MUTED)
 FAINT_STYLE = Style(color=FAINT)

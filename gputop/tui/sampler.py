@@ -193,9 +193,9 @@ class Sampler(threading.Thread):
             return lambda: self._check(request)
         if pair is None or pair == self._settled:
             return None
-        for request in (pair.current, pair.pinned):
-            if request is not None and request not in self._resolved:
-                return lambda: self._resolve(pair, request)
+        unknown = [plan for plan in (pair.current, pair.pinned) if plan and plan not in self._resolved]
+        if unknown:
+            return lambda: self._resolve(pair, unknown[0])
         if self._wish.measuring:
             return lambda: self._measure(pair)
         return None

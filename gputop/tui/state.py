@@ -9,6 +9,7 @@ from typing import Literal
 from gputop.protocol import Opened
 from gputop.results import TOTAL_ROWS, Gate, Lane, PlanView, Row, RungView, ToggleView, Window
 from gputop.spec import PlanRequest
+from gputop.words import format_word, parse_word
 
 WorkerState = Literal["starting", "ready", "restarting", "gone"]
 
@@ -105,7 +106,7 @@ class State:
         if request is None:
             return None
         view = self.views.get(request)
-        return view.word if view else spelled(request)
+        return view.word if view else format_word(request)
 
     @property
     def pending(self) -> bool:
@@ -132,19 +133,15 @@ class State:
         return next((toggle for toggle in toggles if toggle.name == name), None)
 
 
-def spelled(request: PlanRequest) -> str:
-    """A request as one word: RUNG[,TOGGLE=VALUE...][,SITE:KERNEL...]."""
-    changes = [f"{name}={value}" for name, value in request.sets]
-    changes += [f"{site}:{kernel}" for site, kernel in request.uses]
-    return ",".join((request.rung, *changes))
-
-
 # Events
 
 
-def device_ready(state: State, opened: Opened, wished: PlanRequest | None) -> State:
-    """The device is open. `wished` is the plan to begin with; a plan already chosen is kept."""
-    current = state.current or wished or PlanRequest(opened.default_rung)
+def device_ready(state: State, opened: Opened, wished: PlanRequest | None, batch: int | None) -> State:
+    """The device is open. `wished` is the plan to begin with, its rung perhaps left to the backend."""
+    current = state.current or wished
+    if current is None:
+        current = PlanRequest("", () if batch is None else (("batch", str(batch)),))
+    current = replace(current, rung=current.rung or opened.default_rung)
     return replace(state, opened=opened, current=current, worker="ready", doing="")
 
 
@@ -219,7 +216,7 @@ def worker_died(state: State, reason: str, retrying: bool) -> State:
 
 
 def change_plan(state: State, request: PlanRequest) -> State:
-    """Another current plan. The plan before is pinned unless one is, so that the next window pairs the two."""
+    """Another current plan. The one before is pinned unless one is, so that the next window pairs the two."""
     if state.current is None or request == state.current:
         return state
     before = state.undo or Pair(state.current, state.pinned)
@@ -232,14 +229,27 @@ def choose_rung(state: State, rung: str) -> State:
     return change_plan(state, PlanRequest(rung, kept))
 
 
-def with_toggle(request: PlanRequest, name: str, value: str) -> PlanRequest:
-    kept = tuple(item for item in request.sets if item[0] != name)
-    return replace(request, sets=(*kept, (name, value)))
+def with_toggle(state: State, name: str, value: str) -> State:
+    """The current plan with a toggle set."""
+    asked = _asked(state)
+    if asked is None:
+        return state
+    kept = tuple(item for item in asked.sets if item[0] != name)
+    return change_plan(state, replace(asked, sets=(*kept, (name, value))))
 
 
-def with_kernel(request: PlanRequest, site: str, kernel: str) -> PlanRequest:
-    kept = tuple(item for item in request.uses if item[0] != site)
-    return replace(request, uses=(*kept, (site, kernel)))
+def with_kernel(state: State, site: str, kernel: str) -> State:
+    """The current plan with another kernel at a site."""
+    asked = _asked(state)
+    if asked is None:
+        return state
+    kept = tuple(item for item in asked.uses if item[0] != site)
+    return change_plan(state, replace(asked, uses=(*kept, (site, kernel))))
+
+
+def _asked(state: State) -> PlanRequest | None:
+    """The current plan in the fewest words, so that flipping there and back asks for the same plan."""
+    return parse_word(state.view.word) if state.view else state.current
 
 
 def next_value(toggle: ToggleView) -> str | None:

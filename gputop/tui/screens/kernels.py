@@ -35,12 +35,12 @@ class KernelsScreen(ModalScreen[str | None]):
 
     def _options(self) -> list[Option]:
         site = self._site
-        names = dict.fromkeys((site.kernel, *site.candidates))
+        why = dict(site.refused)
+        names = [name for name in site.candidates if name not in why] or [site.kernel]
         usable = [Option(self._usable(name), id=name) for name in names]
         refused = [
-            Option(Text(f"× {name}: {why}", Style(color=FAINT)), id=name, disabled=True)
-            for name, why in site.refused
-            if name not in names
+            Option(Text(f"× {name}: {reason}", Style(color=FAINT)), id=name, disabled=True)
+            for name, reason in why.items()
         ]
         return usable + refused
 

@@ -21,10 +21,19 @@ from gputop.tui.widgets.device_line import DeviceLine
 from gputop.tui.widgets.dispatch import DispatchTable, explain_site
 from gputop.tui.widgets.explain import ExplainLine, TroubleLine
 from gputop.tui.widgets.keyed_table import KeyedTable
-from gputop.tui.widgets.ladder import LadderTable, explain_rung, ladder_unit
+from gputop.tui.widgets.ladder import LadderTable, explain_rung
 from gputop.tui.widgets.log_pane import LogPane
 from gputop.tui.widgets.pane import Area, Pane
-from gputop.tui.widgets.phase_table import PhaseTable, TotalsTable, explain_phase, failure, heading
+from gputop.tui.widgets.phase_table import (
+    Failure,
+    Heading,
+    PhaseTable,
+    TotalsTable,
+    explain_phase,
+    failure,
+    heading,
+)
+from gputop.tui.widgets.terms import LEAST_HEIGHT, TermsView
 from gputop.tui.widgets.toggles import ToggleTable, explain_toggle
 from gputop.tui.widgets.turn import Turn
 from gputop.tui.widgets.verdict import VerdictLine
@@ -74,10 +83,8 @@ class MainScreen(Screen[None]):
                 yield Pane(ToggleTable(), "toggles")
                 yield Pane(DispatchTable(), "dispatch")
             with Area(id="right"):
-                yield Static(id="heading")
-                yield Static(id="failure")
-                yield Pane(PhaseTable(), "phases")
-                yield TotalsTable()
+                yield Pane(PhaseTable(), "phases", above=[Heading()], below=[Failure(), TotalsTable()])
+                yield TermsView(id="terms")
         yield LogPane()
         yield VerdictLine(id="verdict")
         yield AdviceLine(id="advice")
@@ -98,17 +105,16 @@ class MainScreen(Screen[None]):
         self._state, self._now_s = state, now_s
         with self.app.batch_update():
             self.show_age(now_s)
-            for kind in (LadderTable, ToggleTable, DispatchTable, PhaseTable, TotalsTable):
-                self.query_one(kind).show(state)
+            for table in self.query(KeyedTable):
+                table.show(state)
             if first_rows and state.current is not None:
                 self._table("ladder").highlight(state.current.rung)
             self._show_right(state)
             self.query_one(VerdictLine).show(state)
             self.query_one(AdviceLine).show(state)
             self.query_one(TroubleLine).show(state.trouble)
-            self._pane("ladder").border_subtitle = ladder_unit(state) if state.seen else ""
             self._explain()
-            self._divide_left()
+            self._divide()
 
     def show_age(self, now_s: float) -> None:
         """Only what grows older by itself."""
@@ -118,18 +124,18 @@ class MainScreen(Screen[None]):
         self.query_one(Banner).show(self._state, now_s)
 
     def _show_right(self, state: State) -> None:
-        self.query_one("#heading", Static).update(heading(state))
+        self.query_one(Heading).update(heading(state))
         failed = failure(state)
-        self.query_one("#failure", Static).update(failed)
-        self.query_one("#failure").display = bool(failed)
-        self._pane("phases").display = not failed
+        self.query_one(Failure).update(failed)
+        self.query_one(Failure).display = bool(failed)
+        self._table("phases").display = not failed
         self.query_one(TotalsTable).display = not failed
 
     def _explain(self) -> None:
         table = self.focused
         said = ""
-        if isinstance(table, KeyedTable) and table.id in EXPLAIN and table.highlighted_key is not None:
-            said = EXPLAIN[table.id](self._state, table.highlighted_key)
+        if isinstance(table, KeyedTable) and table.highlighted_key is not None:
+            said = EXPLAIN[table.id or ""](self._state, table.highlighted_key)
         self.query_one(ExplainLine).show(said)
 
     # Size
@@ -155,13 +161,34 @@ class MainScreen(Screen[None]):
         self.show(self._state, self._now_s)
 
     @on(Area.Resized)
+    def _divide(self) -> None:
+        self._divide_left()
+        self._divide_right()
+        for pane in self.query(Pane):
+            pane.count_rows()
+
+    def _divide_right(self) -> None:
+        """The phases get what they need; what is left, if it is worth it, takes one of them apart."""
+        height = self.query_one("#right", Area).size.height
+        pane, terms = self._pane("phases"), self.query_one(TermsView)
+        spare = height - pane.wanted_height()
+        terms.display = (
+            spare >= LEAST_HEIGHT and self._table("phases").display and self._state.lane is not None
+        )
+        pane.styles.height = pane.wanted_height() if terms.display else "1fr"
+        self._show_terms()
+
+    def _show_terms(self) -> None:
+        table = self._table("phases")
+        self.query_one(TermsView).show(self._state, table.highlighted_key if table.has_focus else None)
+
     def _divide_left(self) -> None:
         area = self.query_one("#left", Area)
         height = area.size.height
         if height == 0:
             return
         panes = {name: self._pane(name) for name in ("ladder", "toggles", "dispatch")}
-        wanted = [len(pane.table.rows) + 1 + pane.frame for pane in panes.values()]
+        wanted = [pane.table.row_count + 1 + pane.gutter.height for pane in panes.values()]
         heights = layout.left_heights(height, *wanted)
         for name in ("toggles", "dispatch"):
             panes[name].table.show_header = heights.stacked
@@ -172,8 +199,6 @@ class MainScreen(Screen[None]):
         panes["ladder"].styles.height = heights.ladder
         panes["toggles"].styles.height = heights.toggles if heights.stacked else "1fr"
         panes["dispatch"].styles.height = "1fr"
-        for pane in self.query(Pane):
-            pane.count_rows()
 
     # Panes
 
@@ -187,7 +212,7 @@ class MainScreen(Screen[None]):
         """Give a pane the keys, bringing it to the front where two take turns."""
         if name in ("toggles", "dispatch"):
             self._lower = name
-            self._divide_left()
+            self._divide()
         self._table(name).focus()
 
     def action_pane(self, step: int) -> None:
@@ -205,9 +230,11 @@ class MainScreen(Screen[None]):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         self._explain()
+        self._show_terms()
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
         self._explain()
+        self._show_terms()
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         if event.data_table.id in PANES and event.row_key.value is not None:

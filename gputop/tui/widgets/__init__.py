@@ -1,1 +1,1 @@
-"""The parts of the main screen, one a file: pure functions from the screen's state to cells, and a thin widget."""
+"""The parts of the main screen, one a file: pure functions from the state to cells, and a thin widget."""

@@ -14,7 +14,7 @@ def advice_line(state: State) -> Text:
     """Empty while the window on the screen is of another plan: its advice is not for this one."""
     if state.window is None or state.pending or not state.window.advice:
         return Text("")
-    return Text("→ ", Style(color=FLOOR, bold=True)) + Text(state.window.advice, Style(color=TEXT))
+    return Text.assemble(("→ ", Style(color=FLOOR, bold=True)), (state.window.advice, Style(color=TEXT)))
 
 
 class AdviceLine(Static):

@@ -12,6 +12,8 @@ from gputop.tui.palette import BAD, CURRENT, FAINT, GOOD, MUTED, PINNED, TEXT
 from gputop.tui.state import State
 from gputop.units import UNKNOWN, celsius, hertz, watts
 
+LEAST_DOING = 12
+"""Cells below which the worker's doing is left out."""
 DOT = Text(" · ", Style(color=FAINT))
 
 
@@ -42,14 +44,12 @@ def activity(state: State) -> Text:
 
 def who_line(state: State, width: int, now_s: float) -> Text:
     """Device, backend, workload and batch on the left; window, its age and the activity on the right."""
-    right = Text()
+    right = activity(state)
     if state.shot is not None:
         fresh = f"window {state.shot.window.number}, {age(now_s - state.shot.at_s)} ago"
-        right += Text(fresh, Style(color=MUTED)) + DOT
-    right += activity(state)
-    room = max(0, width - right.cell_len - 2)
-    left = _who(state, room)
-    return left + Text(" " * max(1, width - left.cell_len - right.cell_len)) + right
+        right = Text.assemble((fresh, Style(color=MUTED)), DOT, right)
+    left = _who(state, max(0, width - right.cell_len - 2))
+    return Text.assemble(left, " " * max(1, width - left.cell_len - right.cell_len), right)
 
 
 def _who(state: State, room: int) -> Text:
@@ -59,7 +59,7 @@ def _who(state: State, room: int) -> Text:
     batch = state.view.batch if state.view else workload.dims.batch
     rest = f" · {facts.backend} · {workload.name} · batch {batch}"
     name = shortened(device_name(facts), max(8, room - len(rest)))
-    line = Text(name, Style(color=TEXT, bold=True)) + Text(rest, Style(color=MUTED))
+    line = Text.assemble((name, Style(color=TEXT, bold=True)), (rest, Style(color=MUTED)))
     line.truncate(room, overflow="ellipsis")
     return line
 
@@ -82,11 +82,11 @@ def health_line(health: Health, width: int) -> Text:
     line = Text(no_wrap=True)
     for label, value, alarming in items:
         mark = "! " if alarming else ""
-        cell = Text(f"{label} ", Style(color=FAINT))
-        cell.append(mark + value, Style(color=PINNED if alarming else MUTED, bold=alarming))
+        style = Style(color=PINNED if alarming else MUTED, bold=alarming)
+        cell = Text.assemble((f"{label} ", Style(color=FAINT)), (mark + value, style))
         if line.cell_len + 2 + cell.cell_len > width:
             break
-        line += (Text("  ") if line else Text()) + cell
+        line = Text.assemble(line, "  " if line else "", cell)
     return line
 
 
@@ -101,7 +101,8 @@ class DeviceLine(Static):
             below = health_line(health, width)
             if state.doing and state.worker == "ready":
                 room = width - below.cell_len - 2
-                doing = Text(shortened(state.doing, room) if room > 8 else "", Style(color=FAINT, italic=True))
-                below += Text(" " * max(2, width - below.cell_len - doing.cell_len)) + doing
+                doing = shortened(state.doing, room) if room >= LEAST_DOING else ""
+                gap = " " * max(2, width - below.cell_len - len(doing))
+                below = Text.assemble(below, gap, (doing, Style(color=FAINT, italic=True)))
             text = Text("\n").join((text, below))
         self.update(text)

@@ -24,7 +24,8 @@ def dispatch_rows(state: State) -> dict[str, Cells]:
 
 def others(site: SiteView) -> int:
     """Kernels that could serve the site instead."""
-    return sum(1 for candidate in site.candidates if candidate != site.kernel)
+    refused = dict(site.refused)
+    return sum(1 for name in site.candidates if name != site.kernel and name not in refused)
 
 
 def _cells(site: SiteView) -> Cells:

@@ -11,9 +11,11 @@ from textual.binding import Binding, BindingType
 from textual.coordinate import Coordinate
 from textual.message import Message
 from textual.widgets import DataTable
+from textual.widgets.data_table import ColumnKey
 
 from gputop.tui.format import fitted
 from gputop.tui.layout import GAP, Column, Fitted, fit
+from gputop.tui.state import State
 
 Cells = Mapping[str, str | Text]
 """Column key -> what stands there; a column left out stays blank."""
@@ -50,6 +52,11 @@ class KeyedTable(DataTable[Text]):
         self._fitted: tuple[Fitted, ...] = ()
         self._cells: dict[str, Cells] = {}
         self._drawn: dict[str, tuple[Text, ...]] = {}
+        self._labels: dict[str, str] = {}
+
+    def show(self, state: State) -> None:
+        """Draw this table's part of the state."""
+        raise NotImplementedError
 
     def fit_columns(self, width: int) -> None:
         """Lay the columns out anew for `width` cells. A table of totals may be laid out like another."""
@@ -61,10 +68,9 @@ class KeyedTable(DataTable[Text]):
         self._drawn = {}
         with self.app.batch_update():
             self.clear(columns=True)
-            for index, (column, cells) in enumerate((item.column, item.width) for item in fitting):
-                last = index == len(fitting) - 1
-                label = fitted(column.label, cells, column.right)
-                self.add_column(label, key=column.key, width=cells + (0 if last else GAP))
+            for item in fitting:
+                gap = 0 if item is fitting[-1] else GAP
+                self.add_column(self._label(item), key=item.column.key, width=item.width + gap)
             self._draw_all()
             if self.row_count:
                 self.move_cursor(row=min(cursor, self.row_count - 1))
@@ -73,6 +79,19 @@ class KeyedTable(DataTable[Text]):
     def widths(self) -> dict[str, int]:
         """Cells of each column on the screen just now."""
         return {item.column.key: item.width for item in self._fitted}
+
+    def relabel(self, labels: Mapping[str, str]) -> None:
+        """Other labels for some columns: a unit that follows the values."""
+        if labels == self._labels:
+            return
+        self._labels = dict(labels)
+        for item in self._fitted:
+            self.columns[ColumnKey(item.column.key)].label = self._label(item)
+        self.refresh()
+
+    def _label(self, item: Fitted) -> Text:
+        label = self._labels.get(item.column.key, item.label)
+        return fitted(label, item.width, item.column.right)
 
     def show_rows(self, rows: Mapping[str, Cells]) -> None:
         """Show exactly these rows, in this order."""

@@ -14,13 +14,21 @@ from gputop.tui.widgets.keyed_table import Cells, KeyedTable
 from gputop.units import UNKNOWN, ratio
 
 COLUMNS = (
-    Column("number", "  #", 3, 0, right=True, doc="▶ current plan, ◆ pinned plan, ◈ both; number of the rung"),
+    Column(
+        "number",
+        "  #",
+        3,
+        0,
+        right=True,
+        doc="▶ current plan, ◆ pinned, ◈ both, × can't run here; its number",
+    ),
     Column("rung", "rung", 14, 0, grows_to=18, doc="A named plan; below it, changed plans that are in use"),
-    Column("time", "time", 6, 2, right=True, grows_to=8, doc="Of a pass on the device; dim: from another window"),
-    Column("ratio", "pinned", 6, 1, right=True, doc="Pinned plan's time / this one's, where both ran in one window"),
-    Column("binds", "binds", 6, 3, grows_to=16, doc="Which term binds for which share of the time, in pass order"),
+    Column("time", "time", 6, 2, right=True, grows_to=8, doc="A pass on the device; dim: of another window"),
+    Column("ratio", "vs ◆", 6, 1, right=True, doc="The pinned plan's time / this one's, both of one window"),
+    Column("binds", "binds", 6, 3, grows_to=18, doc="Which term binds for which share of the time, in order"),
 )
 MARKS = {(True, True): "◈", (True, False): "▶", (False, True): "◆", (False, False): " "}
+REFUSED = "×"
 CHANGED = "+"
 """Key prefix of a plan that is not a bare rung."""
 
@@ -44,11 +52,11 @@ def _cells(
     is_current, is_pinned = word == state.current_word, word == state.pinned_word
     color = CURRENT if is_current else PINNED if is_pinned else FAINT if rung.refused else TEXT
     style = Style(color=color, bold=is_current)
-    mark = MARKS[is_current, is_pinned]
+    mark = REFUSED if rung.refused else MARKS[is_current, is_pinned]
     seen = state.seen.get(word)
     return {
         "number": Text(f"{mark}{number:>2}", style),
-        "rung": Text(label, style + Style(strike=bool(rung.refused))),
+        "rung": Text(label, style),
         "time": _time(state, seen, unit, bool(rung.refused)),
         "ratio": _ratio(state, seen),
         "binds": binds_strip(seen.strip, strip_width) if seen else Text(),
@@ -61,13 +69,15 @@ def _time(state: State, seen: Seen | None, unit: TimeUnit, refused: bool) -> Tex
     if seen is None:
         return Text("")
     if not seen.gate.ok:
-        return Text("FAIL", Style(color=BAD, bold=True))
+        return Text("")
     now = state.window is not None and seen.window == state.window.number
     return Text(unit.write(seen.device_s), Style(color=TEXT if now else FAINT))
 
 
 def _ratio(state: State, seen: Seen | None) -> Text:
     """Only from a window where this plan and the pinned one both ran."""
+    if seen is not None and not seen.gate.ok:
+        return Text("FAIL", Style(color=BAD, bold=True))
     paired = seen.paired.get(state.pinned_word) if seen and state.pinned_word else None
     if paired is None:
         return Text("")
@@ -98,4 +108,5 @@ class LadderTable(KeyedTable):
         super().__init__(COLUMNS, id="ladder")
 
     def show(self, state: State) -> None:
+        self.relabel({"time": ladder_unit(state)} if state.seen else {})
         self.show_rows(ladder_rows(state, self.widths.get("binds", 0)))

@@ -2,48 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
+from textual.widget import Widget
 from textual.widgets import Static
 
 from gputop.tui.widgets.keyed_table import KeyedTable
 
 
 class Pane(Vertical):
-    """Holds one table; below it `8 of 22 rows` where they don't all fit."""
+    """Holds one table, and below it `8 of 22 rows` where they don't all fit."""
 
-    def __init__(self, table: KeyedTable, title: str) -> None:
+    def __init__(
+        self, table: KeyedTable, title: str, *, above: Sequence[Widget] = (), below: Sequence[Widget] = ()
+    ) -> None:
         super().__init__(id=f"{table.id}-pane", classes="pane")
         self.table = table
         self.border_title = title
+        self._above = tuple(above)
+        self._below = tuple(below)
+        self._more = Static(classes="more")
 
     def compose(self) -> ComposeResult:
+        yield from self._above
         yield self.table
-        yield Static(classes="more")
+        yield self._more
+        yield from self._below
 
     @property
-    def frame(self) -> int:
-        """Rows, or columns, that the frame takes."""
-        return self.gutter.height
+    def _beside_rows(self) -> int:
+        """Height of everything but the table's rows."""
+        header = self.table.header_height if self.table.show_header else 0
+        return header + sum(widget.outer_size.height for widget in (*self._above, *self._below))
 
     def wanted_height(self) -> int:
-        """Rows to show everything."""
-        return self.table.row_count + self._header + self.frame
-
-    @property
-    def _header(self) -> int:
-        return self.table.header_height if self.table.show_header else 0
+        """Height to show everything, the frame included."""
+        return self.table.row_count + self._beside_rows + self.gutter.height
 
     def count_rows(self) -> None:
         """Show or hide the count of rows, by the room there is."""
-        room = self.content_size.height - self._header
+        room = self.content_size.height - self._beside_rows
         rows = self.table.row_count
-        more = self.query_one(".more", Static)
-        more.display = room > 0 and rows > room
-        if more.display:
-            more.update(f"{max(0, room - 1)} of {rows} rows")
+        self._more.display = self.table.display and room > 0 and rows > room
+        self._more.update(f"{max(0, room - 1)} of {rows} rows")
 
     def on_resize(self, event: events.Resize) -> None:
         self.count_rows()

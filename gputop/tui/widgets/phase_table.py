@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rich.style import Style
 from rich.text import Text
+from textual.widgets import Static
 
 from gputop import columns
 from gputop.results import TOTAL_ROWS, Lane, Row
 from gputop.tui.format import TimeUnit, efficiency, floor_bar, fraction, time_unit
 from gputop.tui.layout import Column
-from gputop.tui.palette import BAD, FAINT, GOOD, MUTED, PINNED, TEXT, VERDICTS, term_mark
+from gputop.tui.palette import BAD, EXCESS, EXCESS_MOST, FAINT, GOOD, MUTED, PINNED, TEXT, VERDICTS, term_mark
 from gputop.tui.state import State
 from gputop.tui.widgets.keyed_table import Cells, KeyedTable
 from gputop.units import UNKNOWN, ratio, seconds, whole
@@ -27,9 +28,15 @@ class Context:
     unit: TimeUnit
     largest_s: float
     """Time of the longest phase: the full width of a bar."""
-    bar_width: int
+    widths: Mapping[str, int]
+    """Cells of the columns that are shown."""
+    worst: str | None
+    """The phase with the largest excess over its floor: what the eye should find."""
     stale: bool
     """The rows are of another plan than the one chosen."""
+
+    def is_worst(self, row: Row) -> bool:
+        return row.phase == self.worst and not self.stale
 
 
 Draw = Callable[[Row, Context], Text]
@@ -44,6 +51,7 @@ class Drawn:
     label: str | None = None
     right: bool = True
     grows_to: int = 0
+    priority: int | None = None
 
 
 def _plain(text: str, context: Context, color: str = TEXT) -> Text:
@@ -51,13 +59,19 @@ def _plain(text: str, context: Context, color: str = TEXT) -> Text:
 
 
 def _phase(row: Row, context: Context) -> Text:
-    return _plain(row.phase, context)
+    return _emphatic(_plain(row.phase, context), row, context)
+
+
+def _emphatic(cell: Text, row: Row, context: Context) -> Text:
+    if context.is_worst(row):
+        cell.stylize(Style(bold=True, color=EXCESS_MOST))
+    return cell
 
 
 def _time(row: Row, context: Context) -> Text:
-    cell = _plain(context.unit.write(row.time_s), context)
+    cell = _emphatic(_plain(context.unit.write(row.time_s), context), row, context)
     if row.status and "unresolved" in row.status:
-        cell = Text("~", Style(color=PINNED)) + cell
+        return Text.assemble(("~", Style(color=PINNED)), cell)
     return cell
 
 
@@ -68,14 +82,15 @@ def _floor(row: Row, context: Context) -> Text:
 def _bar(row: Row, context: Context) -> Text:
     if row.phase in TOTAL_ROWS:
         return _total_floor(row, context)
-    bar = floor_bar(row.time_s, row.floor_s, context.largest_s, context.bar_width)
+    excess = EXCESS_MOST if context.is_worst(row) else EXCESS
+    bar = floor_bar(row.time_s, row.floor_s, context.largest_s, context.widths.get("bar", 0), excess)
     return Text(bar.plain, Style(color=FAINT)) if context.stale else bar
 
 
 def _total_floor(row: Row, context: Context) -> Text:
-    if row.floor_s is None:
+    if row.floor_s is None or "floor_s" in context.widths:
         return Text("")
-    return Text(f"⊢{context.unit.write(row.floor_s)}", Style(color=FAINT if context.stale else MUTED))
+    return _plain(f"≥ {context.unit.write(row.floor_s)}", context, MUTED)
 
 
 def _efficiency(row: Row, context: Context) -> Text:
@@ -115,18 +130,31 @@ def _spread(row: Row, context: Context) -> Text:
 DRAWN = {
     "phase": Drawn(9, _phase, right=False, grows_to=12),
     "count": Drawn(2, lambda row, context: _plain(whole(row.count), context, MUTED)),
-    "time_s": Drawn(8, _time),
+    "kernel": Drawn(
+        12, lambda row, context: _plain(row.kernel or "", context, MUTED), right=False, grows_to=24
+    ),
+    "time_s": Drawn(7, _time),
     "time_mad_s": Drawn(6, _spread),
-    "floor_s": Drawn(8, _floor),
-    "efficiency": Drawn(5, _efficiency, label="floor"),
+    "floor_s": Drawn(8, _floor, priority=8),
+    "efficiency": Drawn(5, _efficiency, label="eff"),
     "binds": Drawn(9, _binds, right=False),
     "occupancy_theoretical": Drawn(5, _occupancy, label="occup"),
     "delta_s": Drawn(9, _delta),
     "ratio": Drawn(6, _ratio),
 }
-TEXT_COLUMNS = ("kernel", "floor_term", "runner_up")
+TEXT_COLUMNS = ("floor_term", "runner_up")
+UNIT_LABELS = {"time_s": "time {}", "floor_s": "floor {}", "delta_s": "Δ {}", "time_mad_s": "± {}"}
 BAR_AFTER = "time_s"
-BAR = Column("bar", "floor █ excess ░", 8, 4, grows_to=26, doc="Time, the longest phase at full width: floor, then excess")
+BAR = Column(
+    "bar",
+    "█ floor  ░ excess",
+    6,
+    4,
+    short="bar",
+    comfort=10,
+    grows_to=30,
+    doc="The longest phase at full width: solid up to the floor, shaded beyond it",
+)
 
 
 def screen_columns() -> tuple[Column, ...]:
@@ -141,7 +169,7 @@ def screen_columns() -> tuple[Column, ...]:
                 record.key,
                 (drawn.label if drawn and drawn.label else record.title),
                 drawn.width if drawn else record.width,
-                record.priority,
+                drawn.priority if drawn and drawn.priority is not None else record.priority,
                 right=drawn.right if drawn else record.key not in TEXT_COLUMNS,
                 grows_to=drawn.grows_to if drawn else 0,
                 doc=record.doc,
@@ -155,21 +183,21 @@ def screen_columns() -> tuple[Column, ...]:
 COLUMNS = screen_columns()
 
 
-def phase_rows(state: State, bar_width: int) -> dict[str, Cells]:
+def phase_rows(state: State, widths: Mapping[str, int]) -> dict[str, Cells]:
     """Site -> cells, in pass order; empty where the gate failed or nothing was measured."""
     lane = state.lane
     if lane is None:
         return {}
-    context = _context(state, lane, bar_width)
+    context = _context(state, lane, widths)
     return {row.phase: _cells(row, context) for row in lane.rows if row.phase not in TOTAL_ROWS}
 
 
-def total_rows(state: State, bar_width: int) -> dict[str, Cells]:
+def total_rows(state: State, widths: Mapping[str, int]) -> dict[str, Cells]:
     """sum, gaps, device, wall and residual; all there from the start, so that nothing jumps."""
     lane = state.lane
     if lane is None or not lane.rows:
         return {name: {"phase": Text(name, Style(color=FAINT))} for name in TOTAL_ROWS}
-    context = _context(state, lane, bar_width)
+    context = _context(state, lane, widths)
     rows = {row.phase: row for row in lane.rows}
     return {
         name: _cells(rows[name], context) if name in rows else {"phase": _plain(name, context, MUTED)}
@@ -177,12 +205,28 @@ def total_rows(state: State, bar_width: int) -> dict[str, Cells]:
     }
 
 
-def _context(state: State, lane: Lane, bar_width: int) -> Context:
+def worst_phase(state: State) -> Row | None:
+    """The phase with the largest excess over its floor; one without a floor can't be judged."""
+    rows = state.lane.rows if state.lane else ()
+    judged = [row for row in rows if row.phase not in TOTAL_ROWS and row.time_s and row.floor_s is not None]
+    return max(judged, key=lambda row: (row.time_s or 0.0) - (row.floor_s or 0.0), default=None)
+
+
+def unit_labels(state: State) -> dict[str, str]:
+    """Column -> its label with the unit of the times on the screen."""
+    if state.lane is None:
+        return {}
+    name = lane_unit(state.lane).name
+    return {key: label.format(name) for key, label in UNIT_LABELS.items()}
+
+
+def _context(state: State, lane: Lane, widths: Mapping[str, int]) -> Context:
     phases = [row.time_s for row in lane.rows if row.phase not in TOTAL_ROWS and row.time_s is not None]
     return Context(
         unit=lane_unit(lane),
         largest_s=max(phases, default=0.0),
-        bar_width=bar_width,
+        worst=worst.phase if (worst := worst_phase(state)) else None,
+        widths=widths,
         stale=state.pending,
     )
 
@@ -236,9 +280,11 @@ def heading(state: State) -> Text:
         return Text(f"{state.current_word or 'no plan yet'}: {wait}", Style(color=MUTED))
     if state.pending:
         doing = state.doing or "measuring it"
-        line = Text(f"{state.current_word}", Style(color=TEXT, bold=True))
-        return line + Text(f": {doing}. Below: {lane.plan}, window {window.number}", Style(color=PINNED))
-    line = Text(lane.plan, Style(color=TEXT, bold=True))
+        old = f" {doing}; below: {lane.plan}, window {window.number}"
+        return Text.assemble(
+            (state.current_word or "", Style(color=TEXT, bold=True)), (old, Style(color=PINNED))
+        )
+    line = Text.assemble((lane.plan, Style(color=TEXT, bold=True)))
     gate = lane.gate
     line.append(f"  {gate.status}", Style(color=GOOD if gate.ok else BAD, bold=not gate.ok))
     if gate.pass_error is not None:
@@ -247,8 +293,6 @@ def heading(state: State) -> Text:
         line.append("  logits " + " ".join(f"{logit:+.4f}" for logit in gate.logits[:2]), Style(color=FAINT))
     if lane.host_bound:
         line.append(f"  host bound, submit {seconds(lane.submit_s)}", Style(color=PINNED))
-    if gate.ok:
-        line.append(f"  times in {lane_unit(lane).name}", Style(color=FAINT))
     return line
 
 
@@ -257,7 +301,7 @@ def failure(state: State) -> Text:
     lane = state.lane
     if lane is None or lane.gate.ok or state.pending:
         return Text("")
-    text = Text("FAIL", Style(color=BAD, bold=True))
+    text = Text.assemble(("FAIL", Style(color=BAD, bold=True)))
     text.append(f"  {lane.plan} gives a wrong answer, so it gets no time.\n\n", Style(color=TEXT))
     text.append(f"{lane.gate.where}\n", Style(color=TEXT))
     for check in lane.gate.checks:
@@ -269,6 +313,14 @@ def failure(state: State) -> Text:
     return text
 
 
+class Heading(Static):
+    """The line over the phases."""
+
+
+class Failure(Static):
+    """What stands in the phases' place when the gate failed."""
+
+
 class PhaseTable(KeyedTable):
     """The phases; enter or a click opens the kernels of the phase's site."""
 
@@ -276,7 +328,8 @@ class PhaseTable(KeyedTable):
         super().__init__(COLUMNS, id="phases")
 
     def show(self, state: State) -> None:
-        self.show_rows(phase_rows(state, self.widths.get("bar", 0)))
+        self.relabel(unit_labels(state))
+        self.show_rows(phase_rows(state, self.widths))
 
 
 class TotalsTable(KeyedTable):
@@ -289,4 +342,4 @@ class TotalsTable(KeyedTable):
         self.show_cursor = False
 
     def show(self, state: State) -> None:
-        self.show_rows(total_rows(state, self.widths.get("bar", 0)))
+        self.show_rows(total_rows(state, self.widths))

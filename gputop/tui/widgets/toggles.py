@@ -14,7 +14,7 @@ from gputop.tui.widgets.keyed_table import Cells, KeyedTable
 COLUMNS = (
     Column("name", "toggle", 13, 0, doc="A field of the plan; enter or a click flips it"),
     Column("value", "value", 11, 0, grows_to=14, doc="As it stands on the current plan"),
-    Column("other", "flips to", 9, 1, grows_to=22, doc="What enter makes of it; × where the plan can't have it"),
+    Column("other", "flips to", 9, 1, grows_to=22, doc="What enter makes of it; × where this plan can't"),
 )
 
 
@@ -24,7 +24,7 @@ def toggle_rows(state: State) -> dict[str, Cells]:
 
 def flippable(toggle: ToggleView) -> bool:
     """Whether enter can change it: to another value of its own, or to a number typed in."""
-    return not toggle.values or next_value(toggle) is not None
+    return next_value(toggle) is not None or not (toggle.values or toggle.refused)
 
 
 def _cells(toggle: ToggleView) -> Cells:

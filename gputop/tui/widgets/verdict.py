@@ -9,7 +9,7 @@ from textual.widgets import Static
 from gputop.tui.palette import CURRENT, MUTED, PINNED, TEXT, VERDICTS
 from gputop.tui.state import State
 
-HOW_TO_PAIR = "Choose a rung or flip a toggle: the plan before is pinned and the next window pairs the two."
+HOW_TO_PAIR = "Choose a rung or flip a toggle: the next window pairs it with this plan."
 PIN_STAYS = "is pinned: choose another rung or flip a toggle, and the next window pairs the two."
 
 
@@ -24,7 +24,7 @@ def verdict_line(state: State) -> Text:
     delta = window.comparison.get("device") if window.comparison else None
     if delta is not None:
         mark = VERDICTS[delta.verdict]
-        line = Text(f"{mark.symbol} ", Style(color=mark.color, bold=True))
+        line = Text.assemble((f"{mark.symbol} ", Style(color=mark.color, bold=True)))
         said = window.verdict or delta.verdict
         before, word, after = said.partition(delta.verdict)
         line.append(before, Style(color=TEXT))
@@ -32,8 +32,9 @@ def verdict_line(state: State) -> Text:
         return line.append(after, Style(color=TEXT))
     if state.pinned_word is not None and state.pinned_word == state.current_word:
         return Text(f"◈ {state.current_word} {PIN_STAYS}", Style(color=PINNED))
-    said = window.verdict.rstrip(".")
-    return Text(f"{said}. {HOW_TO_PAIR}" if said else HOW_TO_PAIR, Style(color=MUTED))
+    if window.lane("pinned") is not None:
+        return Text(window.verdict, Style(color=TEXT))
+    return Text(HOW_TO_PAIR, Style(color=MUTED))
 
 
 class VerdictLine(Static):

@@ -82,9 +82,15 @@ def view_of(request: PlanRequest) -> PlanView:
     threads = "1" if request.rung in ("cpu-loops", "cpu-transposed", "cpu-blas") else "all"
     toggles = (
         ToggleView("threads", sets.get("threads", threads), ("1", "all"), doc="Threads that BLAS may use"),
-        ToggleView("prune", sets.get("prune", "off"), ("off", "on"), doc="Last layer for the last token only"),
-        ToggleView("fold", sets.get("fold", "off"), ("off", "on"), doc="Layernorm folded into the next weights"),
-        ToggleView("layout", "row", ("row", "transposed"), (("transposed", NO_COPY),), "How weights are stored"),
+        ToggleView(
+            "prune", sets.get("prune", "off"), ("off", "on"), doc="Last layer for the last token only"
+        ),
+        ToggleView(
+            "fold", sets.get("fold", "off"), ("off", "on"), doc="Layernorm folded into the next weights"
+        ),
+        ToggleView(
+            "layout", "row", ("row", "transposed"), (("transposed", NO_COPY),), "How weights are stored"
+        ),
         ToggleView("batch", sets.get("batch", "1"), (), doc="Sequences in one pass"),
     )
     uses = dict(request.uses)
@@ -92,13 +98,19 @@ def view_of(request: PlanRequest) -> PlanView:
         SiteView(
             phase.name,
             uses.get(phase.name, kernel_of(phase.name)),
-            (kernel_of(phase.name), "gemm-loops", WRONG_KERNEL) if is_gemm(phase.name) else (),
+            (kernel_of(phase.name), "gemm-loops", WRONG_KERNEL, "gemm-wide")
+            if is_gemm(phase.name)
+            else (kernel_of(phase.name),),
             (("gemm-wide", "needs 64 columns, this has 16"),) if is_gemm(phase.name) else (),
         )
         for phase in PHASES
     )
-    kept = [(name, value) for name, value in request.sets if value != ("off" if name != "threads" else threads)]
-    words = [f"{name}={value}" for name, value in kept] + [f"{site}:{kernel}" for site, kernel in request.uses]
+    kept = [
+        (name, value) for name, value in request.sets if value != ("off" if name != "threads" else threads)
+    ]
+    words = [f"{name}={value}" for name, value in kept] + [
+        f"{site}:{kernel}" for site, kernel in request.uses
+    ]
     return PlanView(",".join((request.rung, *words)), request.rung, 1, "fp32", toggles, sites)
 
 
@@ -130,7 +142,7 @@ def gate_of(request: PlanRequest) -> Gate:
 
 def window_of(number: int, current: PlanRequest, pinned: PlanRequest | None) -> Window:
     """One window of one plan, or of two."""
-    lanes = (lane_of(number, current, "current", pinned),)
+    lanes: tuple[Lane, ...] = (lane_of(number, current, "current", pinned),)
     comparison = None
     verdict = "One plan was measured"
     if pinned is not None:
@@ -225,7 +237,8 @@ def _phase_row(
     row = replace(
         base, phase=phase.name, count=phase.count, kernel=kernel, time_s=time_s, time_mad_s=time_s * 0.01,
         timer="perf_counter", floor_s=phase.floor_s, floor_term="compute", efficiency=phase.floor_s / time_s,
-        binds=phase.binds, runner_up="launch", unexplained_s=0.3 * time_s,
+        binds=phase.binds, runner_up="launch", unexplained_s=0.2 * time_s, compute_s=phase.floor_s,
+        dram_s=0.8 * time_s if phase.binds == "dram" else 0.3 * time_s, launch_s=phase.count * 1e-6,
     )  # fmt: skip
     return _with_delta(row, delta_of(phase.name, request, pinned)) if pinned is not None else row
 

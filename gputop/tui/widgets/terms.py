@@ -1,0 +1,68 @@
+"""One phase taken apart: its time, its floor, and the time that each resource alone would take."""
+
+from __future__ import annotations
+
+from rich.style import Style
+from rich.text import Text
+from textual.widgets import Static
+
+from gputop.tui.format import EXCESS_CELL, SOLID, TimeUnit
+from gputop.tui.palette import EXCESS, FAINT, FLOOR, MUTED, TERMS, TEXT
+from gputop.tui.state import State
+from gputop.tui.widgets.phase_table import lane_unit, worst_phase
+
+LABEL_WIDTH = 12
+VALUE_WIDTH = 9
+LEAST_HEIGHT = 6
+"""Below this many rows it says too little to be shown."""
+
+
+def terms_text(state: State, site: str | None, width: int) -> Text:
+    """The phase at `site`, or the one with the largest excess; empty before the first window."""
+    rows = state.lane.rows if state.lane else ()
+    row = next((row for row in rows if row.phase == site), None) or worst_phase(state)
+    if row is None or row.time_s is None or state.lane is None:
+        return Text("")
+    unit = lane_unit(state.lane)
+    known = [(mark, getattr(row, f"{mark.term}_s", None)) for mark in TERMS]
+    terms = [(mark, value_s) for mark, value_s in known if value_s is not None]
+    full_s = max([row.time_s, *(value_s for _, value_s in terms)])
+    room = max(1, width - LABEL_WIDTH - VALUE_WIDTH - 1)
+    text = Text(no_wrap=True, overflow="ellipsis")
+    text.append(row.phase, Style(color=TEXT, bold=True))
+    text.append(": the time that each resource alone would take, and what it took\n", Style(color=MUTED))
+    _line(text, "measured", row.time_s, unit, full_s, room, EXCESS, EXCESS_CELL)
+    if row.floor_s is not None:
+        _line(text, "floor", row.floor_s, unit, full_s, room, FLOOR, SOLID)
+    for mark, value_s in terms:
+        binds = mark.term == row.binds
+        _line(text, f"{mark.letter} {mark.term}", value_s, unit, full_s, room, mark.color, SOLID, binds)
+    if row.unexplained_s is not None:
+        _line(text, "unexplained", row.unexplained_s, unit, full_s, room, MUTED, EXCESS_CELL)
+    return text
+
+
+def _line(
+    text: Text,
+    label: str,
+    value_s: float,
+    unit: TimeUnit,
+    full_s: float,
+    room: int,
+    color: str,
+    cell: str,
+    binds: bool = False,
+) -> None:
+    note = " binds" if binds else ""
+    length = max(0, min(room - len(note), round((room - 6) * value_s / full_s)))
+    text.append(f"{label:<{LABEL_WIDTH}}", Style(color=TEXT if binds else MUTED, bold=binds))
+    text.append(f"{unit.write(value_s):>{VALUE_WIDTH}} ", Style(color=TEXT))
+    text.append(cell * length, Style(color=color))
+    text.append(f"{note}\n", Style(color=FAINT))
+
+
+class TermsView(Static):
+    """Fills the room that a tall terminal leaves below the phases."""
+
+    def show(self, state: State, site: str | None) -> None:
+        self.update(terms_text(state, site, self.content_size.width))
