@@ -1,7 +1,8 @@
 """The whole pass in float64 NumPy, written straight down: what every plan's logits are held against.
 
 It shares no code with the phases, so that a fault in their wiring can't hide here too. Nothing is
-pruned, folded or fused. Results are kept in the user's cache.
+pruned, folded or fused. Results are kept in the user's cache; those of the standard workload come
+with the package (`ship` writes them, and a test computes them again).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 
 from gputop import __version__
 from gputop.fill import tokens
-from gputop.paths import cache_dir
+from gputop.paths import PACKAGE, cache_dir
 from gputop.spec import LAYERNORM_EPS, Dims, Workload
 from gputop.weights import master
 
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 Wanted = tuple[int, int]
 """(token set, number of its sequences)."""
 
+SHIPPED = PACKAGE / "_data" / "references"
+SHIPPED_SETS: tuple[Wanted, ...] = ((0, 1), (1, 5))
+"""Enough for the gate at every batch."""
+
 
 def reference_logits(workload: Workload, token_set: int, sequences: int = 1) -> Doubles:
     """[sequences, vocab] last-token logits of the first sequences of a token set."""
@@ -38,17 +43,28 @@ def reference_logits(workload: Workload, token_set: int, sequences: int = 1) -> 
 
 @lru_cache(maxsize=8)
 def references(workload: Workload, wanted: tuple[Wanted, ...]) -> tuple[Doubles, ...]:
-    """The logits of several token sets; those not in the cache are computed in one stacked pass."""
-    files = [_cache_file(workload, *want) for want in wanted]
-    found = [_load(file, (want[1], workload.dims.vocab)) for file, want in zip(files, wanted, strict=True)]
-    missing = [index for index, logits in enumerate(found) if logits is None]
+    """The logits of several token sets; those kept nowhere are computed in one stacked pass."""
+    kept = {want: _kept(workload, *want) for want in wanted}
+    found = {want: logits for want, logits in kept.items() if logits is not None}
+    missing = [want for want in wanted if want not in found]
     if missing:
-        ids = np.concatenate([tokens(workload, *wanted[index]) for index in missing])
-        edges = np.cumsum([wanted[index][1] for index in missing])[:-1]
-        for index, logits in zip(missing, np.split(float64_pass(workload, ids), edges), strict=True):
-            _save(files[index], logits)
-            found[index] = logits
-    return tuple(logits for logits in found if logits is not None)
+        for want, logits in zip(missing, compute(workload, missing), strict=True):
+            _save(_folder() / _file_name(workload, want[0]), logits)
+            found[want] = logits
+    return tuple(found[want] for want in wanted)
+
+
+def compute(workload: Workload, wanted: Sequence[Wanted]) -> list[Doubles]:
+    """The logits of several token sets from one pass over all their sequences."""
+    ids = np.concatenate([tokens(workload, *want) for want in wanted])
+    edges = np.cumsum([sequences for _, sequences in wanted])[:-1]
+    return np.split(float64_pass(workload, ids), edges)
+
+
+def ship(workload: Workload) -> None:
+    """Write a workload's logits into the package, for every machine's first run."""
+    for (token_set, _), logits in zip(SHIPPED_SETS, compute(workload, SHIPPED_SETS), strict=True):
+        _save(SHIPPED / _file_name(workload, token_set), logits)
 
 
 def float64_pass(workload: Workload, ids: NDArray[np.int32]) -> Doubles:
@@ -90,21 +106,28 @@ def _attention(q: Doubles, k: Doubles, v: Doubles, dims: Dims) -> Doubles:
     return out
 
 
-def _cache_file(workload: Workload, token_set: int, sequences: int) -> Path:
+def _folder() -> Path:
+    return cache_dir("references") / __version__
+
+
+def _file_name(workload: Workload, token_set: int) -> str:
     dims = workload.dims
     model = (dims.layers, dims.d_model, dims.heads, dims.d_ff, dims.seq, dims.vocab)
-    asked = repr((model, workload.seed, token_set, sequences, __version__))
-    return cache_dir("references") / f"{hashlib.sha256(asked.encode()).hexdigest()[:24]}.npy"
+    asked = repr((model, workload.seed, token_set))
+    return f"{hashlib.sha256(asked.encode()).hexdigest()[:24]}.npy"
 
 
-def _load(file: Path, shape: Sequence[int]) -> Doubles | None:
-    """The kept logits, or None where there are none that can be trusted."""
-    try:
-        logits = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return None
-    trusted = logits.dtype == np.float64 and logits.shape == tuple(shape) and np.isfinite(logits).all()
-    return logits if trusted else None
+def _kept(workload: Workload, token_set: int, sequences: int) -> Doubles | None:
+    """The first sequences' logits from the package or the cache, or None where none can be trusted."""
+    for folder in (SHIPPED, _folder()):
+        try:
+            logits = np.load(folder / _file_name(workload, token_set), allow_pickle=False)
+        except (OSError, ValueError, EOFError):
+            continue
+        known = logits.dtype == np.float64 and logits.ndim == 2 and logits.shape[1] == workload.dims.vocab
+        if known and len(logits) >= sequences and np.isfinite(logits).all():
+            return np.asarray(logits[:sequences])
+    return None
 
 
 def _save(file: Path, logits: Doubles) -> None:
