@@ -127,20 +127,3 @@ COLUMNS: tuple[Column, ...] = (
 )
 
 BY_KEY = {column.key: column for column in COLUMNS}
-
-
-def fitting(width: int, columns: tuple[Column, ...] = COLUMNS, gap: int = 1) -> tuple[Column, ...]:
-    """The columns of lowest `priority` that fit in `width` cells with `gap` between them, in table order.
-
-    Priority 0 stays even where it does not fit. A column is dropped rather than cut, and one is never
-    shown while another of a lower priority is dropped.
-    """
-    ranked = sorted((c for c in columns if c.priority is not None), key=lambda c: c.priority or 0)
-    kept: set[str] = set()
-    used = -gap
-    for column in ranked:
-        used += column.width + gap
-        if used > width and column.priority:
-            break
-        kept.add(column.key)
-    return tuple(column for column in columns if column.key in kept)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 UNKNOWN = "–"
-NOT_APPLICABLE = "n/a"
 
 _PREFIXES = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
 

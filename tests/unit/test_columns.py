@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from gputop.columns import COLUMNS, Column, fitting
+from gputop.columns import COLUMNS, Column
 from gputop.results import Ceiling, Ceilings, Comparison, Delta, LadderEntry, Lane, Row, Window
 from gputop.schemas import CEILINGS, COMPARE, LADDER, SCHEMAS, WINDOWS, Schema
 
@@ -76,17 +74,7 @@ def test_every_number_measured_has_a_column(schema: Schema, records: tuple[type,
     assert numbers - keys - {"logits"} == set()
 
 
-@given(st.integers(min_value=0, max_value=400))
-def test_a_narrow_screen_drops_columns_by_priority(width: int) -> None:
-    shown = fitting(width)
-    dropped = [c.priority for c in COLUMNS if c.priority is not None and c not in shown]
-    kept = [c.priority for c in shown if c.priority is not None]
-    assert max(kept) <= min(dropped, default=99)
-    assert {"phase", "time_s"} <= {c.key for c in shown}
-    needed = sum(c.width for c in shown) + len(shown) - 1
-    assert needed <= width or set(kept) == {0}
-    assert list(shown) == [c for c in COLUMNS if c in shown]
-
-
-def test_everything_ranked_fits_on_a_wide_screen() -> None:
-    assert set(fitting(1000)) == {c for c in COLUMNS if c.priority is not None}
+def test_a_screen_has_columns_to_drop_and_some_that_stay() -> None:
+    priorities = [column.priority for column in COLUMNS if column.priority is not None]
+    assert len(set(priorities)) == len(priorities) - 1
+    assert [column.key for column in COLUMNS if column.priority == 0] == ["phase", "time_s"]
