@@ -47,6 +47,8 @@ class FunctionFacts:
     """From `__launch_bounds__`."""
     spill_store_bytes: int | None = None
     spill_load_bytes: int | None = None
+    barriers: int | None = None
+    """Named barriers of one block."""
 
     @property
     def spill_bytes(self) -> int | None:
@@ -75,15 +77,21 @@ def read_cubin(code: bytes) -> Mapping[str, FunctionFacts]:
 
 
 def ptxas_facts(functions: Mapping[str, FunctionFacts], log: str) -> Mapping[str, FunctionFacts]:
-    """`functions` with the spills that `ptxas -v` reported in `log`."""
+    """`functions` with the spills and barriers that `ptxas -v` reported in `log`."""
     found = dict(functions)
     pattern = (
         r"Function properties for (\w+)\s+ptxas\s+\.?\s*"
-        r"\d+ bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
+        r"\d+ bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads\s+"
+        r"ptxas info\s*: Used \d+ registers(?:, used (\d+) barriers)?"
     )
-    for name, stores, loads in re.findall(pattern, log):
+    for name, stores, loads, barriers in re.findall(pattern, log):
         if name in found:
-            found[name] = replace(found[name], spill_store_bytes=int(stores), spill_load_bytes=int(loads))
+            found[name] = replace(
+                found[name],
+                spill_store_bytes=int(stores),
+                spill_load_bytes=int(loads),
+                barriers=int(barriers or 0),
+            )
     return found
 
 
@@ -164,7 +172,7 @@ def _symbol_names(code: bytes, sections: list[_Section]) -> dict[int, str]:
 
 def _sm(code: bytes) -> int:
     """Compute capability times ten, from the ELF flags; newer ABIs keep it in the second byte."""
-    (flags,) = struct.unpack_from("<I", code, 48)
+    flags: int = struct.unpack_from("<I", code, 48)[0]
     return (flags >> 8) & 0xFF if code[_EI_ABI_VERSION] >= _ABI_WITH_SM_IN_SECOND_BYTE else flags & 0xFF
 
 

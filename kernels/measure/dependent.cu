@@ -1,7 +1,7 @@
 // The cost of a launch that needs the one before it: each thread reads what a thread of another block
 // of the launch before wrote. dependent_pdl is the same with programmatic dependent launch: it lets
-// the next grid start at once and waits for its own predecessor only before it reads.
-// arch: 90
+// the next grid start at once and waits for its own predecessor only before it reads. Before sm_90 there
+// is no such thing, and the two are the same.
 
 struct DependentArgs {
     const float* in;   // [threads of the grid]
@@ -18,7 +18,9 @@ __device__ __forceinline__ void step(const DependentArgs& args) {
 extern "C" __global__ void dependent(const __grid_constant__ DependentArgs args) { step(args); }
 
 extern "C" __global__ void dependent_pdl(const __grid_constant__ DependentArgs args) {
+#if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;");
     asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
     step(args);
 }

@@ -4,7 +4,8 @@
 // index), its top 24 bits centred, times one float scale, one rounding; gains add 1 with a second one.
 // A layernorm's gain can be folded in on the way (product in double, rounded once), and the part
 // can be stored transposed. fold_bias computes the bias that such a fold leaves behind.
-// fill_words writes one bit pattern: zeros, or the gate's poison.
+// fill_words writes one bit pattern: zeros, or the gate's poison. fill_noise writes random words that are
+// finite and below 1 both as one float and as two bf16: operands for a library's rate.
 
 struct FillArgs {
     float* out;          // the tensor's layer, in the plan's layout
@@ -31,7 +32,7 @@ struct FoldBiasArgs {
 struct FillWordsArgs {
     unsigned* out;
     int count_low, count_high;
-    int word;
+    int word;            // fill_noise: its seed
 };
 
 __device__ __forceinline__ unsigned long long join(int low, int high) {
@@ -86,5 +87,15 @@ extern "C" __global__ void fill_words(const __grid_constant__ FillWordsArgs args
     const long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
         args.out[i] = static_cast<unsigned>(args.word);
+    }
+}
+
+extern "C" __global__ void fill_noise(const __grid_constant__ FillWordsArgs args) {
+    const long long count = static_cast<long long>(join(args.count_low, args.count_high));
+    const long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
+    for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
+        const unsigned long long bits = (static_cast<unsigned long long>(i) + args.word + 1) * 0x9E3779B97F4A7C15ull;
+        const unsigned word = static_cast<unsigned>((bits ^ (bits >> 29)) * 0xBF58476D1CE4E5B9ull >> 32);
+        args.out[i] = (word & 0x807f807fu) | 0x3f003f00u;
     }
 }

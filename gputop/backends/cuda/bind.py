@@ -72,7 +72,9 @@ class Binder:
         self._sources = sources
         self._libraries = libraries
 
-    def bind(self, steps: tuple[Step, ...], memory: PlanMemory, plan: Plan, dims: Dims) -> tuple[BoundStep, ...]:
+    def bind(
+        self, steps: tuple[Step, ...], memory: PlanMemory, plan: Plan, dims: Dims
+    ) -> tuple[BoundStep, ...]:
         """BadInput when a source, an entry or a library operation is missing."""
         return tuple(self._step(step, memory, plan, dims) for step in steps)
 

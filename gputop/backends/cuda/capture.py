@@ -76,6 +76,6 @@ def _abandon(context: Context) -> None:
     """Leave capture mode after a failure: the stream is unusable until its capture is ended."""
     try:
         context.stream.end_capture()
-    except Exception:  # noqa: BLE001
+    except Exception:
         # Ending an invalidated capture reports the failure that is already on its way up.
         return

@@ -29,7 +29,9 @@ MEND = "pip install 'gputop-roofline[cuda13]'"
 _CACHE_MAGIC = b"gputop-cubin/1\n"
 _ARCH_LINE = re.compile(r"^//\s*arch:\s*(\d+a?)\s*$", re.MULTILINE)
 _INCLUDE_LINE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
-_NVRTC_ERROR = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic )?error:? *(?P<text>.*)$", re.MULTILINE)
+_NVRTC_ERROR = re.compile(
+    r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic )?error:? *(?P<text>.*)$", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ def _nvrtc(text: str, name: str, arch: str, folders: tuple[Path, ...]) -> tuple[
 
 def _text(size_of: Callable[[Any], Any], read: Callable[[Any, bytes], Any], program: Any) -> bytes:
     """NVRTC writes into the bytes object it is given."""
-    buffer = b" " * _checked(size_of(program))
+    buffer = b" " * int(_checked(size_of(program)))
     _checked(read(program, buffer))
     return buffer
 

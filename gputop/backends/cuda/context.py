@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import time
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +74,6 @@ class Context:
         self.l2_bytes = int(self.properties["l2CacheSize"])
         self._modules: dict[str, tuple[Any, Cubin]] = {}
         self._functions: dict[tuple[str, str], Function] = {}
-        self._arrays: weakref.WeakSet[Any] = weakref.WeakSet()
         self._mapped: list[int] = []
         self.closed = False
 
@@ -94,7 +92,7 @@ class Context:
             return self._cupy.ndarray(shape, dtype, memptr=self._cupy.cuda.MemoryPointer(memory, 0))
 
     def mapped(self, count: int, ctype: Any) -> tuple[Any, int]:
-        """`count` elements of host memory that the device reads and writes: (ctypes array, device address)."""
+        """`count` elements of host memory that the device shares: (ctypes array, device address)."""
         with explained("mapped host memory"):
             size = max(1, count) * ctypes.sizeof(ctype)
             pointer = self._cupy.cuda.runtime.hostAlloc(size, _MAPPED)
@@ -103,13 +101,22 @@ class Context:
         ctypes.memset(pointer, 0, size)
         return array, pointer
 
+    def unmap(self, pointer: int) -> None:
+        """Give mapped host memory back; twice is harmless."""
+        if pointer in self._mapped:
+            self._mapped.remove(pointer)
+            with explained("freeing mapped host memory"):
+                self._cupy.cuda.runtime.freeHost(pointer)
+
     def function(self, source: Path, name: str, entry: str, kernel_dirs: tuple[Path, ...]) -> Function:
         """The entry of a source, compiled, loaded and ready; the same object every time."""
         key = (str(source), entry)
         if key not in self._functions:
             module, cubin = self._module(source, name, kernel_dirs)
             if entry not in cubin.functions:
-                raise BadInput(f"{name} has no kernel {entry!r}; it has: {', '.join(sorted(cubin.functions))}.")
+                raise BadInput(
+                    f"{name} has no kernel {entry!r}; it has: {', '.join(sorted(cubin.functions))}."
+                )
             self._functions[key] = self._load_function(module, cubin, entry)
         return self._functions[key]
 
@@ -122,7 +129,9 @@ class Context:
             while not self._done(event):
                 waited = time.perf_counter() - begun
                 if waited > deadline_s:
-                    raise DeviceLost(f"{what} was still running after {deadline_s:.0f} s; its context is given up.")
+                    raise DeviceLost(
+                        f"{what} was still running after {deadline_s:.0f} s; its context is given up."
+                    )
                 if waited > 0.002:
                     time.sleep(0.0002)
 
@@ -136,6 +145,10 @@ class Context:
         """A device array as a NumPy array."""
         with explained("a copy from the device"):
             return array.get(stream=self.stream)
+
+    def copy_async(self, target: int, source: int, size: int, kind: int) -> None:
+        """Enqueue a copy between addresses; `kind` as in cudaMemcpyKind."""
+        self._cupy.cuda.runtime.memcpyAsync(target, source, size, kind, self.stream.ptr)
 
     def free_bytes(self) -> int:
         with explained("a memory query"):
@@ -191,4 +204,3 @@ class Context:
         # Lazy loading would otherwise happen at the first launch, inside a measurement.
         check(driver.cuFuncLoad(handle), what)
         return Function(handle, entry, cubin)
-

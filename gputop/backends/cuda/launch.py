@@ -62,7 +62,9 @@ class KernelLaunch:
     def __call__(self) -> None:
         (status,) = self._launch(self._config, self._handle, self._address, 0)
         if status != 0:
-            shape = f"grid {self.geometry.grid}, block {self.geometry.block}, {self.geometry.smem_bytes} B shared"
+            shape = (
+                f"grid {self.geometry.grid}, block {self.geometry.block}, {self.geometry.smem_bytes} B shared"
+            )
             raise explain(int(status), status.name, f"kernel {self.function.name} ({shape})")
 
 

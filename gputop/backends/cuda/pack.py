@@ -22,7 +22,8 @@ def packed_bytes(args: Sequence[Argument]) -> int:
 
 def pack(args: Sequence[Argument], address: Address) -> bytes:
     """The struct's bytes. BadInput when a pointer follows a scalar, or a number fits no 4 bytes."""
-    layout, values = "<", []
+    layout = "<"
+    values: list[int | float] = []
     scalars = 0
     for arg in args:
         if arg is None or isinstance(arg, View | WeightView | Scratch):

@@ -83,7 +83,9 @@ class Timer:
                 return self._split(groups)
             except BlockerTimedOut:
                 continue
-        raise BadInput(f"The host took over {TIMEOUT_S:.0f} s to enqueue a pass, three times: it is too busy to time by.")
+        raise BadInput(
+            f"The host took over {TIMEOUT_S:.0f} s to enqueue a pass, three times: it is too busy to time by."
+        )
 
     def whole(self, calls: Sequence[Call]) -> tuple[float, float]:
         """Device seconds and enqueueing seconds of a run of calls, in as few pieces as the queue allows."""
@@ -93,10 +95,14 @@ class Timer:
 
     def events(self, count: int) -> list[Any]:
         """At least `count` events, the same ones every time."""
-        with explained("creating events"):
-            while len(self._events) < count:
-                self._events.append(self._cupy.cuda.Event())
+        if len(self._events) < count:
+            self._events += self.own_events(count - len(self._events))
         return self._events
+
+    def own_events(self, count: int) -> list[Any]:
+        """Fresh events, for a graph that keeps recording into them."""
+        with explained("creating events"):
+            return [self._cupy.cuda.Event() for _ in range(count)]
 
     def between(self, first: Any, last: Any) -> float:
         """Seconds between two events that are done."""
@@ -110,7 +116,9 @@ class Timer:
         stream = self._context.stream.ptr
 
         def record() -> None:
-            check(driver.cuEventRecordWithFlags(event.ptr, stream, EVENT_RECORD_EXTERNAL), "capturing an event")
+            check(
+                driver.cuEventRecordWithFlags(event.ptr, stream, EVENT_RECORD_EXTERNAL), "capturing an event"
+            )
 
         return record
 

@@ -15,8 +15,8 @@ from gputop.backends.cuda.launch import Geometry
 from gputop.backends.cuda.tools import Tools, halves
 from gputop.errors import DeviceLost
 from gputop.spec import WORD_BYTES, Dims, Plan, WeightView, Workload
-from gputop.weights import FOLDS, GEMM_WEIGHTS, TENSORS, Fold, Part, Tensor, layer_count, parts
 from gputop.weights import BY_NAME as TENSOR_OF
+from gputop.weights import FOLDS, GEMM_WEIGHTS, TENSORS, Fold, Part, Tensor, layer_count, parts
 
 FOLD_THREADS = 128
 """As fold_bias in kernels/measure/fill.cu has room for."""
@@ -120,7 +120,9 @@ def check_fill(context: Context, tools: Tools, workload: Workload) -> None:
         fill.fill(workload.seed, [fill.Draw(part.name, part.std, part.gain, expected)])
         drawn = context.copy_out(device.array(name, part.layer)[part.offset : part.offset + count])
         if not np.array_equal(drawn.view(np.int32), expected.view(np.int32)):
-            raise DeviceLost(f"The device draws other weights than NumPy does ({part.name}): it can't be trusted.")
+            raise DeviceLost(
+                f"The device draws other weights than NumPy does ({part.name}): it can't be trusted."
+            )
     device.close()
 
 

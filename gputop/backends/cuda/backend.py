@@ -1,0 +1,165 @@
+"""One CUDA device, opened for one workload: facts, health, ceilings, memory, and plans prepared on it."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from gputop import buffers, fill, paths, phases
+from gputop.backends.base import Prepared, Say
+from gputop.backends.cuda import ceilings as ceilings_of
+from gputop.backends.cuda.bind import Binder, Libraries, Sources, plan_launches
+from gputop.backends.cuda.compile import toolchain
+from gputop.backends.cuda.context import Context
+from gputop.backends.cuda.devices import choose, visible_devices
+from gputop.backends.cuda.faults import explained
+from gputop.backends.cuda.health import Nvml
+from gputop.backends.cuda.memory import scratch_bytes
+from gputop.backends.cuda.prepared import CudaPrepared
+from gputop.backends.cuda.timing import Timer
+from gputop.backends.cuda.tools import Tools
+from gputop.backends.cuda.weights import DeviceWeights, check_fill, plan_weight_bytes
+from gputop.catalog import plan_dims
+from gputop.registry import Registry
+from gputop.results import Ceilings, DeviceFacts, Health
+from gputop.spec import Dims, Plan, Step, Workload
+
+LIBRARY_BYTES = 64 << 20
+"""What cuBLAS takes for its workspace when a plan first uses it."""
+
+
+class CudaBackend:
+    """See `backends.base.Backend`."""
+
+    name = "cuda"
+    cache_state = "in-situ"
+    aa_minimum = 0.003
+
+    def __init__(self, workload: Workload, device: str | None, say: Say, kernels_dir: Path | None) -> None:
+        """NotHere when the device is not here; BadInput when memory or a measuring kernel is refused."""
+        self.workload = workload
+        self._device = choose(visible_devices(), device)
+        self._nvml = Nvml(self._device.uuid)
+        before = self._nvml.pids()
+        say(f"opening {self._device.name}")
+        self._context = Context(self._device.index)
+        self._nvml.appeared_since(before)
+        ours = paths.kernels_dir()
+        self._sources = Sources((kernels_dir, ours) if kernels_dir and kernels_dir != ours else (ours,))
+        self._registry = Registry.load(kernels_dir)
+        self._tools = Tools(self._context)
+        self._libraries = Libraries(self._context)
+        self._binder = Binder(self._context, self._sources, self._libraries)
+        say("comparing weights drawn on the device with NumPy's")
+        check_fill(self._context, self._tools, workload)
+        self._timer = Timer(self._context, self._tools)
+        self.timer_floor_s = self._timer.floor_s
+        self._ceilings: Ceilings | None = None
+        self._facts = self._read_facts()
+
+    def facts(self) -> DeviceFacts:
+        return self._facts
+
+    def health(self) -> Health:
+        return self._nvml.health()
+
+    def ceilings(self, force: bool, say: Say) -> Ceilings:
+        if self._ceilings is None or force:
+            self._ceilings = None if force else ceilings_of.load(self._facts)
+        if self._ceilings is None:
+            probe = ceilings_of.Prober(
+                self._context, self._tools, self._timer, self._libraries, self._nvml, self._facts
+            )
+            self._ceilings = probe.measure(say)
+            ceilings_of.save(self._facts, self._ceilings)
+        return self._ceilings
+
+    def need_bytes(self, plan: Plan) -> int:
+        """Weights, activations for timing and with every layer kept for the gate, and workspaces of both."""
+        dims = plan_dims(self.workload, plan)
+        steps = self._registry.steps(plan, dims)
+        workspaces = sum(scratch_bytes(plan_launches(steps, plan, dims)).values())
+        kept, timed = (buffers.activation_bytes(dims, plan.prune, keep) for keep in (True, False))
+        library = LIBRARY_BYTES if plan.peer or any(step.kernel.library for step in steps) else 0
+        return plan_weight_bytes(dims, plan) + kept + timed + 2 * workspaces + library
+
+    def free_bytes(self) -> int:
+        return self._context.free_bytes()
+
+    def prepare(self, plan: Plan, steps: tuple[Step, ...], say: Say) -> Prepared:
+        dims = plan_dims(self.workload, plan)
+        say(f"drawing the weights of {plan.word or plan.rung}")
+        weights = DeviceWeights(self._context, self._tools, self.workload, plan, dims)
+        tokens = fill.tokens(self.workload, 0, plan.batch)
+        if plan.peer:
+            from gputop.backends.cuda.peers import prepare_peer
+
+            peer: Prepared = prepare_peer(self._context, self._timer, weights, plan, dims, tokens, say)
+            return peer
+        say(f"compiling the kernels of {plan.word or plan.rung}")
+        return CudaPrepared(
+            context=self._context,
+            tools=self._tools,
+            timer=self._timer,
+            binder=self._binder,
+            weights=weights,
+            plan=plan,
+            dims=dims,
+            steps=steps,
+            kept_steps=tuple(_kept(step, plan, dims) for step in steps),
+            tokens=tokens,
+            say=say,
+        )
+
+    def close(self) -> None:
+        self._libraries.close()
+        self._context.close()
+        self._nvml.close()
+
+    def _read_facts(self) -> DeviceFacts:
+        properties = self._context.properties
+        index, uuid = self._device.index, self._device.uuid
+        return DeviceFacts(
+            backend=self.name,
+            name=self._device.name,
+            uuid=uuid,
+            index=index,
+            driver=self._nvml.driver(),
+            arch=f"sm_{self._context.arch}",
+            sm_count=self._context.sm_count,
+            l2_bytes=self._context.l2_bytes,
+            memory_bytes=int(properties["totalGlobalMem"]),
+            versions=self._versions(),
+            notes=self._nvml.notes(),
+        )
+
+    def _versions(self) -> str:
+        import cupy
+
+        with explained("reading versions"):
+            driver = _cuda_version(cupy.cuda.runtime.driverGetVersion())
+        parts = (
+            f"CUDA driver {driver}",
+            f"NVRTC {toolchain().version}",
+            f"cupy {cupy.__version__}",
+            f"cuda-bindings {_distribution('cuda-bindings')}",
+        )
+        return ", ".join(parts)
+
+
+def _kept(step: Step, plan: Plan, dims: Dims) -> Step:
+    """The step with a buffer for each layer."""
+    by_name = {phase.name: phase for phase in phases.phases()}
+    tasks = (by_name[task.site.phase].task(task.site, task.layer, plan, dims, True) for task in step.tasks)
+    return Step(step.kernel, tuple(tasks))
+
+
+def _cuda_version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _distribution(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "of unknown version"

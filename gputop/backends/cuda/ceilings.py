@@ -1,0 +1,85 @@
+"""This device's peaks: measured once for device, driver and version of gputop, then read back."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from gputop import __version__
+from gputop.backends.base import Say
+from gputop.backends.cuda.bind import Libraries
+from gputop.backends.cuda.context import Context
+from gputop.backends.cuda.health import Nvml
+from gputop.backends.cuda.probes_launch import LaunchProbes
+from gputop.backends.cuda.probes_math import MATH_PROBES, MathProbes
+from gputop.backends.cuda.probes_memory import MemoryProbes
+from gputop.backends.cuda.timing import Timer
+from gputop.backends.cuda.tools import Tools
+from gputop.paths import cache_dir
+from gputop.results import SCHEMA_CEILINGS, Ceiling, Ceilings, DeviceFacts
+
+
+class Prober:
+    """All probes on one device; a few seconds, and up to 8 GiB of memory for as long."""
+
+    def __init__(
+        self,
+        context: Context,
+        tools: Tools,
+        timer: Timer,
+        libraries: Libraries,
+        nvml: Nvml,
+        facts: DeviceFacts,
+    ) -> None:
+        self._facts = facts
+        self._memory = MemoryProbes(context, tools, timer, nvml, facts)
+        self._math = MathProbes(context, tools, timer, libraries, nvml, facts)
+        self._launch = LaunchProbes(context, tools, timer)
+
+    def measure(self, say: Say) -> Ceilings:
+        """Memory first, so that the math's heat does not lie on it."""
+        items: list[Ceiling] = []
+        say("measuring DRAM and L2")
+        items += self._memory.measure()
+        for probe in MATH_PROBES:
+            if self._math.offered(probe):
+                say(f"measuring {probe.title}")
+                items.append(self._math.measure(probe))
+        say("measuring what a launch costs")
+        items += self._launch.measure()
+        return Ceilings(
+            device=self._facts.name,
+            driver=self._facts.driver,
+            time_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+            items=tuple(items),
+            versions=self._facts.versions,
+        )
+
+
+def load(facts: DeviceFacts) -> Ceilings | None:
+    """What was measured before on this device, or None."""
+    try:
+        return msgspec.json.decode(_file(facts).read_bytes(), type=Ceilings)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def save(facts: DeviceFacts, ceilings: Ceilings) -> None:
+    """Keep them. A cache that can't be written costs seconds next time, no more."""
+    path = _file(facts)
+    part = path.with_suffix(f".{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(msgspec.json.encode(ceilings))
+        part.replace(path)
+    except OSError:
+        return
+
+
+def _file(facts: DeviceFacts) -> Path:
+    key = (SCHEMA_CEILINGS, str(facts.uuid), str(facts.driver), facts.versions, __version__)
+    return cache_dir("ceilings") / f"cuda-{hashlib.sha256(chr(10).join(key).encode()).hexdigest()[:16]}.json"

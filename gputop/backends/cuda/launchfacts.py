@@ -1,0 +1,97 @@
+"""What is known of each site's kernel once it is loaded: geometry, registers, occupancy, waves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gputop import occupancy
+from gputop.backends.cuda.bind import BoundStep
+from gputop.backends.cuda.capture import KernelNode, kernel_nodes
+from gputop.backends.cuda.context import Context
+from gputop.backends.cuda.launch import KernelLaunch
+from gputop.device import limits
+from gputop.errors import BadInput
+from gputop.spec import LaunchFacts
+
+
+def launch_facts(context: Context, bound: Sequence[BoundStep]) -> tuple[LaunchFacts, ...]:
+    """One per step site, in pass order. Of a site of several launches, its first one is described."""
+    first: dict[str, BoundStep] = {}
+    instances: dict[str, int] = {}
+    for step in bound:
+        first.setdefault(step.step.site, step)
+        instances[step.step.site] = instances.get(step.step.site, 0) + 1
+    return tuple(_facts(context, step, instances[site]) for site, step in first.items())
+
+
+def _facts(context: Context, step: BoundStep, instances: int) -> LaunchFacts:
+    lead = step.calls[0]
+    if isinstance(lead, KernelLaunch):
+        return _own(context, step, lead, instances)
+    return _library(context, step, instances)
+
+
+def _own(context: Context, step: BoundStep, lead: KernelLaunch, instances: int) -> LaunchFacts:
+    geometry, function = lead.geometry, lead.function
+    facts = function.facts
+    resident = function.blocks_per_sm(geometry.threads, geometry.smem_bytes)
+    warps = -(-geometry.threads // 32)
+    known = bool(resident)
+    return LaunchFacts(
+        site=step.step.site,
+        kernel=step.step.kernel.name,
+        launches=instances * len(step.calls),
+        grid=shape(geometry.grid),
+        block=shape(geometry.block),
+        registers=facts.registers,
+        smem_bytes=facts.smem_bytes + geometry.smem_bytes,
+        spill_bytes=facts.spill_bytes,
+        occupancy_theoretical=resident * warps / limits(context.arch).warps_per_sm,
+        occupancy_limiters=_limiters(context, lead),
+        waves=occupancy.waves(geometry.blocks, resident, context.sm_count) if known else None,
+        warps_in_flight=float(
+            occupancy.warps_in_flight(geometry.blocks, geometry.threads, resident, context.sm_count)
+        )
+        if known
+        else None,
+        cubin=function.cubin.digest,
+        extras={"entry": function.name, "arch": function.cubin.arch},
+    )
+
+
+def _limiters(context: Context, lead: KernelLaunch) -> tuple[str, ...]:
+    facts = lead.function.facts
+    try:
+        return occupancy.theoretical(
+            context.arch,
+            lead.geometry.threads,
+            facts.registers or 0,
+            facts.smem_bytes,
+            lead.geometry.smem_bytes,
+            barriers=facts.barriers or 0,
+            cluster=lead.geometry.cluster,
+        ).limiters
+    except BadInput:
+        # An architecture newer than the table: the driver still counts, but nobody says what limits.
+        return ()
+
+
+def _library(context: Context, step: BoundStep, instances: int) -> LaunchFacts:
+    nodes = kernel_nodes(context, step.calls[:1], step.label)
+    every = kernel_nodes(context, step.calls, step.label)
+    main: KernelNode | None = nodes[0] if nodes else None
+    return LaunchFacts(
+        site=step.step.site,
+        kernel=step.step.kernel.name,
+        launches=instances * len(every),
+        library_kernel="; ".join(dict.fromkeys(node.name for node in nodes)) or None,
+        grid=shape(main.grid) if main else None,
+        block=shape(main.block) if main else None,
+        registers=main.registers if main else None,
+        smem_bytes=main.smem_bytes if main else None,
+    )
+
+
+def shape(extent: tuple[int, int, int]) -> str:
+    """`96x16x1`."""
+    return "x".join(map(str, extent))

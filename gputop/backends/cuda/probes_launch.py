@@ -1,0 +1,98 @@
+"""What a launch costs: in the stream, as a graph's node, when it needs the one before, and to the host."""
+
+from __future__ import annotations
+
+import struct
+from time import perf_counter
+
+import numpy as np
+
+from gputop.backends.cuda.capture import capture
+from gputop.backends.cuda.context import Context
+from gputop.backends.cuda.launch import Geometry, KernelLaunch
+from gputop.backends.cuda.timing import Call, Timer
+from gputop.backends.cuda.tools import Tools
+from gputop.results import Ceiling
+
+LAUNCHES = 200
+DEPENDENT = 60
+"""Launches of a chain: a few layers' worth."""
+DEPENDENT_THREADS = 256
+RUNS = 7
+FIRST_WITH_PDL = 90
+
+
+class LaunchProbes:
+    """Costs in seconds a launch, the least of several runs."""
+
+    def __init__(self, context: Context, tools: Tools, timer: Timer) -> None:
+        self._context = context
+        self._tools = tools
+        self._timer = timer
+
+    def measure(self) -> list[Ceiling]:
+        empty = self._tools.launch(
+            "blocker.cu", "empty", Geometry((1, 1, 1), (32, 1, 1)), struct.pack("<Q", 0)
+        )
+        empties = [empty] * LAUNCHES
+        stream_s = min(self._stream(empties) for _ in range(RUNS)) / LAUNCHES
+        host_s = min(self._timer.whole(empties)[1] for _ in range(RUNS)) / LAUNCHES
+        blocks = self._context.sm_count
+        shape = (
+            f"{DEPENDENT} launches of {blocks} x {DEPENDENT_THREADS}, each reading what the one before wrote"
+        )
+        items = [
+            _cost(
+                "launch_stream", stream_s, f"{LAUNCHES} empty launches back to back, until the last is done"
+            ),
+            _cost("call", host_s, f"host time to enqueue one launch, mean of {LAUNCHES}"),
+            _cost(
+                "launch_graph",
+                self._graph(empties) / LAUNCHES,
+                f"a graph of {LAUNCHES} empty nodes in a chain",
+            ),
+            _cost("launch_dependent", self._chain("dependent", pdl=False) / DEPENDENT, f"a graph of {shape}"),
+        ]
+        if int(self._context.arch) >= FIRST_WITH_PDL:
+            how = f"a graph of {shape}, with programmatic dependent launch"
+            items.append(_cost("launch_pdl", self._chain("dependent_pdl", pdl=True) / DEPENDENT, how))
+        return items
+
+    def _stream(self, calls: list[KernelLaunch]) -> float:
+        begun = perf_counter()
+        for call in calls:
+            call()
+        self._context.stream.synchronize()
+        return perf_counter() - begun
+
+    def _graph(self, calls: list[KernelLaunch]) -> float:
+        """Device seconds of the calls as one graph."""
+        graph = capture(self._context, calls, "the launch probe")
+
+        def launch() -> None:
+            graph.launch(self._context.stream)
+
+        replay: Call = launch
+        return min(self._timer.whole([replay])[0] for _ in range(RUNS))
+
+    def _chain(self, entry: str, pdl: bool) -> float:
+        blocks = self._context.sm_count
+        count = blocks * DEPENDENT_THREADS
+        buffers = [self._context.array((count,), np.float32, "a probe") for _ in range(2)]
+        for buffer in buffers:
+            self._tools.fill_words(buffer.data.ptr, count, 0)()
+        geometry = Geometry((blocks, 1, 1), (DEPENDENT_THREADS, 1, 1), pdl=pdl)
+        there_and_back = [
+            self._tools.launch(
+                "dependent.cu",
+                entry,
+                geometry,
+                struct.pack("<QQi4x", buffers[i].data.ptr, buffers[1 - i].data.ptr, count),
+            )
+            for i in (0, 1)
+        ]
+        return self._graph(there_and_back * (DEPENDENT // 2))
+
+
+def _cost(name: str, seconds: float, how: str) -> Ceiling:
+    return Ceiling(name, seconds, "s", how)
