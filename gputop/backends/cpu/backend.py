@@ -95,7 +95,5 @@ def open_backend(workload: Workload, device: str | None, say: Say) -> CpuBackend
 def _kept(step: Step, plan: Plan, dims: Dims) -> Step:
     """The step with a buffer for each layer."""
     by_name = {phase.name: phase for phase in phases.phases()}
-    tasks = (
-        by_name[task.site.phase].task(task.site, task.layer, plan, dims, True) for task in step.tasks
-    )
+    tasks = (by_name[task.site.phase].task(task.site, task.layer, plan, dims, True) for task in step.tasks)
     return Step(step.kernel, tuple(tasks))

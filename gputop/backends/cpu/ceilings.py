@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from time import perf_counter
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -27,25 +28,18 @@ PEAK_SIDE = 1024
 READ_BYTES = 340 * 1000 * 1000
 """A read of at least the weight set of gpt2-small, beyond any cache."""
 READ_COLUMNS = 4096
-TRIES = 4
+TRIES = 3
 CALLS = 2000
 
 
 def measure(say: Say) -> Ceilings:
     """All peaks; takes about a second."""
     say("measuring this machine's ceilings")
-    every = machine.blas().all_threads
-    items = [
-        _peak("fp32", every),
-        _peak("fp32_1", 1),
-        *_reads(every),
-        _call(),
-    ]
     return Ceilings(
         device=machine.processor(),
         driver=None,
         time_utc=datetime.now(UTC).isoformat(timespec="seconds"),
-        items=tuple(items),
+        items=(*_products(), *_reads(), _call()),
         versions=machine.versions(),
     )
 
@@ -84,51 +78,54 @@ def _cache_file() -> Path:
     return cache_dir("ceilings") / f"cpu-{name}.json"
 
 
-def _peak(name: str, threads: int) -> Ceiling:
+def _products() -> tuple[Ceiling, Ceiling]:
     a, b, out = (aligned((PEAK_SIDE, PEAK_SIDE)) for _ in range(3))
     a.fill(1)
     b.fill(1)
-    out.fill(0)
-    with machine.blas().threads(threads):
-        best_s = _best_s(partial(np.matmul, a, b, out))
-    how = f"product of two {PEAK_SIDE} x {PEAK_SIDE} matrices, {_threads(threads)}"
-    return Ceiling(name, 2 * PEAK_SIDE**3 / best_s, "FLOP/s", how, machine.clock_hz())
+    how = f"product of two {PEAK_SIDE} x {PEAK_SIDE} matrices"
+    return _with_all_and_one("fp32", "FLOP/s", how, 2.0 * PEAK_SIDE**3, partial(np.matmul, a, b, out))
 
 
-def _reads(every: int) -> list[Ceiling]:
-    """Read bandwidth with all threads and with one.
-
-    All threads means whichever of the two reads faster: a few cores may saturate the memory.
-    """
+def _reads() -> tuple[Ceiling, Ceiling]:
     rows = READ_BYTES // (READ_COLUMNS * 4)
     matrix, vector, out = aligned((rows, READ_COLUMNS)), aligned((READ_COLUMNS,)), aligned((rows,))
     matrix.fill(1)
     vector.fill(1)
-    read = partial(np.matmul, matrix, vector, out)
+    how = f"product of a {matrix.nbytes / 1e6:.0f} MB matrix and a vector"
+    return _with_all_and_one("dram_read", "B/s", how, matrix.nbytes, partial(np.matmul, matrix, vector, out))
+
+
+def _with_all_and_one(
+    name: str, unit: Literal["FLOP/s", "B/s"], how: str, amount: float, work: Callable[[], object]
+) -> tuple[Ceiling, Ceiling]:
+    """The peak of the machine, and that of one thread as NAME_1.
+
+    The machine's is the better of all threads and one: a core may saturate the memory alone.
+    """
     rates = {}
-    for threads in sorted({1, every}):
+    for threads in sorted({1, machine.blas().all_threads}):
         with machine.blas().threads(threads):
-            rates[threads] = matrix.nbytes / _best_s(read)
+            work()
+            rates[threads] = amount / _best_s(work)
     best = max(rates, key=lambda threads: rates[threads])
-    how = f"product of a {matrix.nbytes / 1e6:.0f} MB matrix and a vector, "
     clock_hz = machine.clock_hz()
-    return [
-        Ceiling("dram_read", rates[best], "B/s", how + _threads(best), clock_hz),
-        Ceiling("dram_read_1", rates[1], "B/s", how + _threads(1), clock_hz),
-    ]
+    return (
+        Ceiling(name, rates[best], unit, f"{how}, {_threads(best)}", clock_hz),
+        Ceiling(f"{name}_1", rates[1], unit, f"{how}, {_threads(1)}", clock_hz),
+    )
 
 
 def _call() -> Ceiling:
     """What a NumPy call costs before it computes anything worth counting."""
     one = aligned((1,))
     one.fill(1)
-    call = partial(np.add, one, one, one)
+    call = partial(np.multiply, one, one, one)
 
     def many() -> None:
         for _ in range(CALLS):
             call()
 
-    how = f"adding two arrays of one element, mean of {CALLS}"
+    how = f"multiplying two arrays of one element, mean of {CALLS}"
     return Ceiling("call", _best_s(many) / CALLS, "s", how, machine.clock_hz())
 
 

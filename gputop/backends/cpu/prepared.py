@@ -119,9 +119,7 @@ class CpuPrepared:
         self._weights = {}
         self._memory.close()
 
-    def _run(
-        self, memory: Memory, calls: tuple[Call, ...], tokens: NDArray[np.int32], poison: float
-    ) -> None:
+    def _run(self, memory: Memory, calls: tuple[Call, ...], tokens: NDArray[np.int32], poison: float) -> None:
         memory.poison(poison)
         np.copyto(memory.tokens, tokens.reshape(-1))
         # Poison is meant to spread: what it does to the arithmetic is for the gate to say.

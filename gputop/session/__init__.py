@@ -1,0 +1,8 @@
+"""What to run in what order: prepare, gate, warm up, sample alternately, read against the model.
+
+A library: no threads, no screen.
+"""
+
+from gputop.session.session import Session
+
+__all__ = ["Session"]

@@ -1,0 +1,132 @@
+"""One line of advice: the largest excess over its floor, what binds it, and what would spend less of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from gputop import roofline
+from gputop.catalog import Catalog
+from gputop.errors import BadInput
+from gputop.results import Row
+from gputop.session.model import SiteModel
+from gputop.spec import Dims, Plan, PlanRequest
+from gputop.units import seconds, significant
+
+LEAST_GAIN = 1.005
+"""A forecast below this is nothing: the model is not that good."""
+MOST_NAMED = 2
+
+Neighbour = tuple[str, tuple[SiteModel, ...]]
+"""A plan one flip away: the flip (`threads=all`, `w1:cpu_blas_gemm`) and the models of its sites."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A flip, and what the model says of it."""
+
+    word: str
+    after_s: float
+    """The whole pass after it."""
+    gain: float
+
+
+def neighbours(
+    catalog: Catalog, plan: Plan, dims: Dims, models: Callable[[Plan], tuple[SiteModel, ...]]
+) -> tuple[Neighbour, ...]:
+    """Every plan one flip away that is not refused, `models` giving the site models of one not prepared.
+
+    Another math or batch would answer another question, and is left out.
+    """
+    found = []
+    for word, request in _flips(catalog, plan, dims):
+        with suppress(BadInput):
+            found.append((word, models(catalog.resolve(request, dims, plan.backend))))
+    return tuple(found)
+
+
+def advise(rows: tuple[Row, ...], sites: tuple[SiteModel, ...], near: tuple[Neighbour, ...]) -> str:
+    """The line for a plan's rows; empty where nothing was measured by phase or no floor is known."""
+    timed = {row.phase: row for row in rows if row.kernel and row.time_s and row.floor_s}
+    total_s = next((row.time_s for row in rows if row.phase == "device"), None)
+    if not timed or total_s is None:
+        return ""
+    worst = max(timed.values(), key=_excess_s)
+    head = (
+        f"Largest excess: {worst.phase}, {seconds(worst.time_s)}, "
+        f"{significant((worst.time_s or 0.0) / (worst.floor_s or 1.0))} times its floor; {_binds(worst)}."
+    )
+    changes = sorted(_gains(timed, worst.phase, total_s, sites, near), key=lambda change: change.after_s)
+    if not changes:
+        return f"{head} No toggle or kernel here is forecast to spend less of it."
+    named = ", or ".join(
+        f"{change.word} ({seconds(change.after_s)}, {significant(change.gain)}x)"
+        for change in changes[:MOST_NAMED]
+    )
+    return f"{head} Spends less of it, with the pass of {seconds(total_s)} forecast to take: {named}."
+
+
+def _excess_s(row: Row) -> float:
+    return (row.time_s or 0.0) - (row.floor_s or 0.0)
+
+
+def _binds(row: Row) -> str:
+    if row.binds == "unknown":
+        near = f" ({row.runner_up} comes nearest)" if row.runner_up else ""
+        return f"no term explains half of it{near}"
+    return f"{row.binds} binds"
+
+
+def _gains(
+    timed: Mapping[str, Row],
+    worst: str,
+    total_s: float,
+    sites: Iterable[SiteModel],
+    near: Iterable[Neighbour],
+) -> Iterator[Change]:
+    """The flips that are forecast to shorten the site with the largest excess, and the pass with it."""
+    measured = [model for model in sites if model.name in timed]
+    for word, after in near:
+        saved = {model.name: _saved_s(model, after, timed[model.name].time_s) for model in measured}
+        after_s = total_s - sum(saved.values())
+        if saved[worst] > 0 and after_s > 0 and total_s / after_s >= LEAST_GAIN:
+            yield Change(word, after_s, total_s / after_s)
+
+
+def _flips(catalog: Catalog, plan: Plan, dims: Dims) -> Iterator[tuple[str, PlanRequest]]:
+    asked = catalog.request(plan)
+    for toggle in catalog.toggle_views(plan, dims):
+        refused = dict(toggle.refused)
+        for value in toggle.values:
+            if toggle.name != "math" and value != toggle.value and value not in refused:
+                yield f"{toggle.name}={value}", replace(asked, sets=(*asked.sets, (toggle.name, value)))
+    for site in catalog.site_views(plan, dims):
+        refused = dict(site.refused)
+        for kernel in site.candidates:
+            if kernel != site.kernel and kernel not in refused:
+                yield f"{site.site}:{kernel}", replace(asked, uses=(*asked.uses, (site.site, kernel)))
+
+
+def _saved_s(before: SiteModel, after: Iterable[SiteModel], time_s: float | None) -> float:
+    """Forecast saving of one site; its phases may run elsewhere afterwards, in part or fused with others."""
+    phases = set(before.phases)
+    same = [model for model in after if set(model.phases) <= phases]
+    if not same:
+        return 0.0
+    forecast = roofline.forecast(before.terms, _added([model.terms for model in same]), time_s)
+    return forecast.saved_s if forecast else 0.0
+
+
+def _added(terms: list[roofline.Terms]) -> roofline.Terms:
+    """Terms of sites that run one after the other; a term unknown for one is unknown."""
+    first, *others = terms
+    for other in others:
+        first = roofline.Terms(
+            **{
+                name: None if mine is None or theirs is None else mine + theirs
+                for name in (f"{term}_s" for term in roofline.TERMS)
+                for mine, theirs in ((getattr(first, name), getattr(other, name)),)
+            }
+        )
+    return first

@@ -1,0 +1,83 @@
+"""What every measurement of a session works with: one backend, one catalog, and what was learnt so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gputop import __version__
+from gputop.backends.base import Backend, Say
+from gputop.catalog import Catalog, plan_dims
+from gputop.results import Ceilings, Health, Row
+from gputop.session import advice
+from gputop.session.lanes import PreparedLanes
+from gputop.session.model import Machine, SiteModel, plan_floors, question_floors, site_models
+from gputop.session.noise import NoiseFloors
+from gputop.session.rows import Physics
+from gputop.session.sampling import LaneSamples
+from gputop.spec import Dims, LaunchFacts, Plan, PlanRequest, Step
+
+
+class Bench:
+    """Resolves plans, and reads what was sampled against ceilings and model."""
+
+    def __init__(self, backend: Backend, catalog: Catalog) -> None:
+        self.backend = backend
+        self.catalog = catalog
+        self.workload = backend.workload
+        self.facts = backend.facts()
+        self.versions = f"gputop {__version__}, {self.facts.versions}"
+        self.lanes = PreparedLanes(backend, catalog)
+        self.noise = NoiseFloors(backend.aa_minimum)
+        self.windows = 0
+        """Windows begun so far."""
+        self._ceilings: Ceilings | None = None
+        self._neighbours: dict[str, tuple[advice.Neighbour, ...]] = {}
+
+    def resolve(self, request: PlanRequest) -> Plan:
+        """BadInput for what can't run here, with why."""
+        return self.catalog.resolve(request, self.workload.dims, self.backend.name)
+
+    def dims(self, plan: Plan) -> Dims:
+        return plan_dims(self.workload, plan)
+
+    def ceilings(self, say: Say, *, force: bool = False) -> Ceilings:
+        """Measured at first use."""
+        if self._ceilings is None or force:
+            self._ceilings = self.backend.ceilings(force, say)
+            self._neighbours.clear()
+        return self._ceilings
+
+    def machine(self, say: Say, health: Health) -> Machine:
+        return Machine(self.facts, self.ceilings(say), health.sm_clock_hz)
+
+    def physics(self, plan: Plan, lane: LaneSamples, machine: Machine) -> Physics:
+        """Floors and terms of a prepared plan."""
+        dims = self.dims(plan)
+        facts = {fact.site: fact for fact in lane.prepared.facts()}
+        return Physics(
+            sites=self._models(plan, lane.prepared.steps, machine, facts),
+            plan_floors=plan_floors(self.catalog, plan, dims, machine),
+            question_floors=question_floors(self.catalog, plan, dims, machine),
+        )
+
+    def advice(self, plan: Plan, rows: tuple[Row, ...], physics: Physics, machine: Machine) -> str:
+        """The line of advice for a measured plan; empty for a framework's pass, which offers no choice."""
+        if plan.peer:
+            return ""
+        if plan.word not in self._neighbours:
+            self._neighbours[plan.word] = advice.neighbours(
+                self.catalog,
+                plan,
+                self.dims(plan),
+                lambda other: self._models(other, self.catalog.steps(other, self.dims(other)), machine, {}),
+            )
+        return advice.advise(rows, physics.sites, self._neighbours[plan.word])
+
+    def close(self) -> None:
+        self.lanes.close()
+        self.backend.close()
+
+    def _models(
+        self, plan: Plan, steps: tuple[Step, ...], machine: Machine, facts: Mapping[str, LaunchFacts]
+    ) -> tuple[SiteModel, ...]:
+        return site_models(self.catalog, plan, self.dims(plan), steps, machine, facts)

@@ -1,0 +1,113 @@
+"""Two sampled lanes to paired differences, phase by phase and whole, and to a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from gputop import stats
+from gputop.results import Comparison, Delta
+from gputop.session.noise import NoiseFloors
+from gputop.session.sampling import LaneSamples
+from gputop.spec import Step
+from gputop.units import seconds
+
+TIMER_STEPS = 3
+"""A time below this many of the timer's own steps is not resolved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The smallest set of phases that both plans time on their own: where one fuses, the other adds up."""
+
+    name: str
+    sites: frozenset[str]
+    """Step sites of either plan that compute these phases."""
+
+
+def groups(*passes: Iterable[Step]) -> tuple[Group, ...]:
+    """The groups of the given plans, in pass order of the first plan that has each."""
+    parts: list[tuple[list[str], set[str]]] = []
+    for step in (step for steps in passes for step in steps):
+        names = list(dict.fromkeys(task.site.phase for task in step.tasks))
+        joined: tuple[list[str], set[str]] = (names, {step.site})
+        touching = [part for part in parts if set(part[0]) & set(names)]
+        if touching:
+            merged = list(dict.fromkeys(name for part in (*touching, joined) for name in part[0]))
+            sites = set().union(*(part[1] for part in (*touching, joined)))
+            parts[parts.index(touching[0])] = joined = (merged, sites)
+            parts = [part for part in parts if part is joined or part not in touching]
+        else:
+            parts.append(joined)
+    return tuple(Group("+".join(names), frozenset(sites)) for names, sites in parts)
+
+
+def series(lane: LaneSamples, group: Group) -> list[float]:
+    """Time of a group's phases in each sample; empty where the plan has no split."""
+    return [sum(sample.time_s.get(site, 0.0) for site in group.sites) for sample in lane.phases]
+
+
+def all_series(lane: LaneSamples, found: Iterable[Group]) -> Iterator[tuple[str, list[float]]]:
+    """Each group's series, then those of the whole pass."""
+    for group in found:
+        yield group.name, series(lane, group)
+    yield "device", lane.device_s
+    yield "wall", lane.wall_s
+
+
+def compare(a: LaneSamples, b: LaneSamples, noise: NoiseFloors, timer_floor_s: float) -> Comparison:
+    """b against a. Where their batches differ, times are per sequence and each delta says so."""
+    plan_a, plan_b = a.lane.plan, b.lane.plan
+    batches = (plan_a.batch, plan_b.batch) if plan_a.batch != plan_b.batch else (1, 1)
+    note = f"per sequence: batch {plan_a.batch} against {plan_b.batch}" if batches != (1, 1) else ""
+    found = groups(a.prepared.steps, b.prepared.steps)
+    deltas = [
+        _delta(
+            name,
+            [value / batches[0] for value in times_a],
+            [value / batches[1] for value in times_b],
+            noise.floor(plan_a.word, name),
+            timer_floor_s,
+            note,
+        )
+        for (name, times_a), (_, times_b) in zip(all_series(a, found), all_series(b, found), strict=True)
+        if times_a and times_b
+    ]
+    return Comparison(plan_a.word, plan_b.word, 1, tuple(deltas))
+
+
+def sentence(comparison: Comparison) -> str:
+    """The whole pass in words, always from the first plan to the second."""
+    delta = comparison.get("device")
+    names = f"{comparison.plan_a} -> {comparison.plan_b}"
+    if delta is None or delta.ratio is None:
+        return f"{names}: nothing measured of both."
+    interval = ""
+    if delta.ratio_lo is not None and delta.ratio_hi is not None:
+        interval = f" [{delta.ratio_lo:.3g}, {delta.ratio_hi:.3g}]"
+    times = f"{seconds(delta.a_s)} -> {seconds(delta.b_s)}, {delta.ratio:.3g}x{interval}"
+    why = f": {delta.status}" if delta.status else ""
+    return f"{names}: {times}, {delta.verdict}{why} (A/A floor {100 * delta.aa_floor:.2g} %)"
+
+
+def _delta(name: str, a: list[float], b: list[float], floor: float, timer_floor_s: float, note: str) -> Delta:
+    pair, difference = stats.paired(a, b), stats.paired_difference(a, b)
+    verdict, why = stats.verdict(pair, floor)
+    a_s, b_s = stats.summarize(a).median, stats.summarize(b).median
+    if a_s is not None and b_s is not None and min(a_s, b_s) < TIMER_STEPS * timer_floor_s:
+        verdict, why = "UNRESOLVED", f"shorter than {TIMER_STEPS} steps of the timer"
+    return Delta(
+        phase=name,
+        a_s=a_s,
+        b_s=b_s,
+        delta_s=difference.delta_s,
+        delta_lo_s=difference.delta_lo_s,
+        delta_hi_s=difference.delta_hi_s,
+        ratio=pair.ratio,
+        ratio_lo=pair.ratio_lo,
+        ratio_hi=pair.ratio_hi,
+        samples=pair.n,
+        aa_floor=floor,
+        verdict=verdict,
+        status="; ".join(part for part in (why, note) if part),
+    )

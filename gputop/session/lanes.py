@@ -1,0 +1,136 @@
+"""Plans kept prepared between windows, within memory, each with its gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from gputop import gate
+from gputop.catalog import Catalog, plan_dims
+from gputop.errors import BadInput
+from gputop.results import Gate, PhaseCheck
+
+if TYPE_CHECKING:
+    from gputop.backends.base import Backend, Floats, Prepared, Say, Tokens
+    from gputop.spec import Plan
+
+MOST_IDLE = 4
+"""Plans kept prepared beyond those in use: flipping back and forth should not prepare again."""
+RESERVE_BYTES = 256 << 20
+"""Left to the rest of the machine."""
+
+Key = tuple[str, int]
+"""A plan's word, and which copy: 0 is the plan itself, others lie in memory of their own."""
+
+
+@dataclass(slots=True, eq=False)
+class PreparedLane:
+    """A plan in place, its gate, and how long its gated passes took."""
+
+    plan: Plan
+    prepared: Prepared
+    gate: Gate
+    pass_s: float
+    """The shortest, poisoning included: good for choosing how to sample, never shown."""
+
+
+class PreparedLanes:
+    """The prepared plans of a session, least recently used first."""
+
+    def __init__(self, backend: Backend, catalog: Catalog) -> None:
+        self._backend = backend
+        self._catalog = catalog
+        self._lanes: dict[Key, PreparedLane] = {}
+
+    def get(self, plan: Plan, say: Say, *, copy: int = 0, held: Iterable[PreparedLane] = ()) -> PreparedLane:
+        """The plan prepared and through its pass gate; lanes in `held` are not given up for it.
+
+        BadInput when it does not fit into memory.
+        """
+        key = (plan.word, copy)
+        lane = self._lanes.pop(key, None)
+        if lane is None:
+            self._make_room(plan, tuple(held))
+            lane = self._prepare(plan, say)
+        self._lanes[key] = lane
+        return lane
+
+    def check_phases(self, lane: PreparedLane, say: Say) -> Gate:
+        """Both gates of a lane that passed the first; the phase gate runs once for what is prepared."""
+        if lane.gate.status != "PASS pass-only":
+            return lane.gate
+        workload, plan = self._backend.workload, lane.plan
+        dims = plan_dims(workload, plan)
+        steps = self._catalog.steps(plan, dims, keep_layers=True)
+        checks: list[PhaseCheck] = []
+        for poison in gate.POISONS:
+            say(f"checking every phase of {plan.word}, buffers poisoned with {poison:g}")
+            trace = lane.prepared.trace(gate.trace_tokens(workload, dims), poison)
+            checks += gate.check_phases(trace, steps, workload, plan, dims)
+        lane.gate = gate.combine(lane.gate, checks)
+        return lane.gate
+
+    def drop_copies(self) -> None:
+        """Close every copy, so that the next ones lie elsewhere."""
+        self._close([key for key in self._lanes if key[1]])
+
+    def room_for(self, plan: Plan) -> bool:
+        """Whether the plan fits beside all that is prepared."""
+        return self._backend.need_bytes(plan) + RESERVE_BYTES <= self._backend.free_bytes()
+
+    def close(self) -> None:
+        self._close(list(self._lanes))
+
+    def _prepare(self, plan: Plan, say: Say) -> PreparedLane:
+        workload = self._backend.workload
+        dims = plan_dims(workload, plan)
+        prepared = self._backend.prepare(plan, self._catalog.steps(plan, dims), say)
+        times: list[float] = []
+
+        def run(tokens: Tokens, poison: float) -> Floats:
+            start = perf_counter()
+            logits = prepared.run(tokens, poison)
+            times.append(perf_counter() - start)
+            return logits
+
+        say(f"checking the answer of {plan.word}")
+        outcome = gate.check_pass(run, workload, dims, plan.math)
+        return PreparedLane(plan, prepared, outcome, min(times))
+
+    def _make_room(self, plan: Plan, held: tuple[PreparedLane, ...]) -> None:
+        """Give up idle plans, oldest first, until this one fits; none where that could not be enough."""
+        idle = [key for key, lane in self._lanes.items() if lane not in held]
+        need_bytes = self._backend.need_bytes(plan) + RESERVE_BYTES
+        could_be_free = self._backend.free_bytes() + sum(
+            self._backend.need_bytes(self._lanes[key].plan) for key in idle
+        )
+        if need_bytes > could_be_free:
+            raise BadInput(self._too_large(plan, could_be_free))
+        self._close(idle[: max(0, len(idle) - MOST_IDLE + 1)])
+        for key in idle:
+            if need_bytes <= self._backend.free_bytes():
+                return
+            self._close([key])
+
+    def _too_large(self, plan: Plan, free_bytes: int) -> str:
+        """What does not fit, and the largest batch that does."""
+
+        def fits(batch: int) -> bool:
+            return self._backend.need_bytes(plan.change(batch=batch)) + RESERVE_BYTES <= free_bytes
+
+        need_gb, free_gb = self._backend.need_bytes(plan) / 1e9, max(0, free_bytes - RESERVE_BYTES) / 1e9
+        sentence = f"{plan.word} needs {need_gb:.1f} GB of memory, and {free_gb:.1f} GB can be had."
+        if not fits(1):
+            return f"{sentence} Not even a batch of 1 fits: take a smaller workload."
+        below, above = 1, plan.batch
+        while above - below > 1:
+            middle = (below + above) // 2
+            below, above = (middle, above) if fits(middle) else (below, middle)
+        return f"{sentence} The largest batch that fits is {below}: --batch {below}."
+
+    def _close(self, keys: list[Key]) -> None:
+        for key in keys:
+            if key in self._lanes:
+                self._lanes.pop(key).prepared.close()

@@ -1,0 +1,148 @@
+"""What physics asks of each site of a plan, and what the term model says its kernel takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING
+
+from gputop import roofline
+from gputop.results import Ceilings, DeviceFacts
+from gputop.roofline import Floor, Mode, Terms
+from gputop.spec import Dims, Kernel, LaunchFacts, Plan, Site, Step, Traffic, Work
+
+if TYPE_CHECKING:
+    from gputop.catalog import Catalog
+
+ONE_CORE_BANDWIDTH = {"fp32_1": "dram_read_1"}
+"""Pipes that use one core of several, and the bandwidth that core has for itself."""
+NOTHING = Work(0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The device as the model sees it."""
+
+    facts: DeviceFacts
+    ceilings: Ceilings
+    clock_hz: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SiteModel:
+    """One row of the phase table before it is timed: all instances of a step site in one pass."""
+
+    name: str
+    """`w1`, `w1@1`, `ln2+w1`."""
+    phases: tuple[str, ...]
+    kernel: Kernel
+    count: int
+    work: Work
+    traffic: Traffic | None
+    """Of one instance."""
+    dram_bytes: float
+    floor: Floor
+    terms: Terms
+
+
+def site_models(
+    catalog: Catalog,
+    plan: Plan,
+    dims: Dims,
+    steps: Iterable[Step],
+    machine: Machine,
+    facts: Mapping[str, LaunchFacts],
+) -> tuple[SiteModel, ...]:
+    """One for each step site, in pass order. `facts` by step site may lack what is not prepared."""
+    by_site: dict[str, list[Step]] = {}
+    for step in steps:
+        by_site.setdefault(step.site, []).append(step)
+    return tuple(
+        _site_model(catalog, plan, dims, tuple(same), machine, facts.get(name))
+        for name, same in by_site.items()
+    )
+
+
+def question_floors(catalog: Catalog, plan: Plan, dims: Dims, machine: Machine) -> dict[str, Floor]:
+    """Phase -> floor of what is asked of it, whatever the plan computes besides: only the last token."""
+    sites: dict[str, list[Site]] = {}
+    for site in catalog.sites(dims, True):
+        sites.setdefault(site.phase, []).append(site)
+    return {
+        phase: _floor(total_work(catalog, same, dims), sum(site.count for site in same), plan, machine)
+        for phase, same in sites.items()
+    }
+
+
+def plan_floors(catalog: Catalog, plan: Plan, dims: Dims, machine: Machine) -> tuple[Floor, ...]:
+    """Floor of each of the plan's sites, also where it has no steps of ours (peers)."""
+    return tuple(
+        _floor(total_work(catalog, (site,), dims), site.count, plan, machine)
+        for site in catalog.sites(dims, plan.prune)
+    )
+
+
+def total_work(catalog: Catalog, sites: Iterable[Site], dims: Dims) -> Work:
+    """Of all instances of the sites."""
+    works = (catalog.phase(site.phase).work(site, dims).times(site.count) for site in sites)
+    return reduce(add, works, NOTHING)
+
+
+def _site_model(
+    catalog: Catalog,
+    plan: Plan,
+    dims: Dims,
+    steps: tuple[Step, ...],
+    machine: Machine,
+    facts: LaunchFacts | None,
+) -> SiteModel:
+    kernel, tasks, count = steps[0].kernel, steps[0].tasks, len(steps)
+    one = reduce(add, (catalog.phase(task.site.phase).work(task.site, dims) for task in tasks), NOTHING)
+    work = one.times(count)
+    traffic = kernel.traffic(tasks, plan, dims) if kernel.traffic else None
+    device, output = machine.facts, tasks[-1].site
+    terms = roofline.terms(
+        work,
+        traffic,
+        facts,
+        machine.ceilings,
+        count=count,
+        launches=facts.launches if facts else None,
+        mode=launch_mode(plan),
+        l2_bytes=device.l2_bytes,
+        sm_count=device.sm_count,
+        arch=device.arch,
+        clock_hz=machine.clock_hz,
+        math=plan.math,
+        rows=output.rows,
+        columns=output.columns,
+        bandwidth=ONE_CORE_BANDWIDTH.get((traffic and traffic.pipe) or "", "dram_read"),
+    )
+    compulsory = roofline.compulsory_bytes(work, device.l2_bytes, count=count, math=plan.math)
+    declared = count * traffic.dram_bytes if traffic and traffic.dram_bytes is not None else 0.0
+    return SiteModel(
+        name=steps[0].site,
+        phases=tuple(dict.fromkeys(task.site.phase for task in tasks)),
+        kernel=kernel,
+        count=count,
+        work=work,
+        traffic=traffic,
+        dram_bytes=max(compulsory, declared),
+        floor=_floor(work, count, plan, machine),
+        terms=terms,
+    )
+
+
+def launch_mode(plan: Plan) -> Mode:
+    """How the plan's launches reach the device."""
+    if plan.backend == "cpu":
+        return "call"
+    if plan.pdl:
+        return "pdl"
+    return "graph" if plan.graph else "stream"
+
+
+def _floor(work: Work, count: int, plan: Plan, machine: Machine) -> Floor:
+    return roofline.floor(work, machine.ceilings, plan.math, machine.facts.l2_bytes, count=count)

@@ -1,0 +1,32 @@
+"""The A/A floors of a session: what independently prepared copies of one plan differ by."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from gputop import stats
+
+MOST_KEPT = 12
+"""Newest pairs of copies of one plan: a machine's noise changes over an evening."""
+
+
+class NoiseFloors:
+    """Pairs of copies seen so far, by plan word and by phase, `device` or `wall`."""
+
+    def __init__(self, minimum: float) -> None:
+        """`minimum`: the smallest |log ratio| that this backend ever reports."""
+        self._minimum = minimum
+        self._pairs: dict[tuple[str, str], deque[stats.Paired]] = {}
+
+    def add(self, word: str, name: str, pair: stats.Paired) -> None:
+        """One more copy paired with its original."""
+        if not pair.reason:
+            self._pairs.setdefault((word, name), deque(maxlen=MOST_KEPT)).append(pair)
+
+    def count(self, word: str) -> int:
+        """Pairs known of a plan's whole pass."""
+        return len(self._pairs.get((word, "device"), ()))
+
+    def floor(self, word: str, name: str) -> float:
+        """|log ratio| below which nothing counts as an effect."""
+        return stats.aa_floor(tuple(self._pairs.get((word, name), ())), self._minimum)

@@ -1,0 +1,306 @@
+"""A sampled lane as the rows of the phase table: sites, then `sum gaps device wall residual`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gputop import roofline, stats
+from gputop.results import SCHEMA_PHASES, Comparison, Delta, DeviceFacts, Health, Row
+from gputop.roofline import Floor
+from gputop.session.comparing import TIMER_STEPS
+from gputop.session.model import SiteModel
+from gputop.session.sampling import LaneSamples
+from gputop.spec import Dims, LaunchFacts, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """What all rows of a window share."""
+
+    number: int
+    time_utc: str
+    device: DeviceFacts
+    health: Health
+    workload: str
+    cache_state: str
+    timer_floor_s: float
+    versions: str
+
+
+@dataclass(frozen=True, slots=True)
+class Physics:
+    """What the model says of a lane's plan."""
+
+    sites: tuple[SiteModel, ...]
+    plan_floors: tuple[Floor, ...]
+    question_floors: Mapping[str, Floor]
+    """By phase."""
+
+
+def lane_rows(
+    occasion: Occasion,
+    samples: LaneSamples,
+    dims: Dims,
+    physics: Physics,
+    comparison: Comparison | None,
+) -> tuple[Row, ...]:
+    """All rows of a lane whose gate passed. Deltas only where `comparison` ends in this lane's plan."""
+    facts = {fact.site: fact for fact in samples.prepared.facts()}
+    base = _base(occasion, samples, dims, comparison)
+    deltas = _delta_rows(physics.sites, comparison)
+    sites = [
+        _site_row(base, occasion, samples, model, facts.get(model.name), physics, deltas.get(model.name))
+        for model in physics.sites
+    ]
+    return (*sites, *_totals(base, samples, dims, sites, physics, comparison))
+
+
+def _base(occasion: Occasion, samples: LaneSamples, dims: Dims, comparison: Comparison | None) -> Row:
+    plan, gate, health = samples.lane.plan, samples.lane.gate, occasion.health
+    logits = (*gate.logits[:2], None, None)
+    return Row(
+        schema=SCHEMA_PHASES,
+        time_utc=occasion.time_utc,
+        window=occasion.number,
+        samples=len(samples.device_s),
+        backend=plan.backend,
+        device=occasion.device.name,
+        driver=occasion.device.driver,
+        workload=occasion.workload,
+        batch=plan.batch,
+        seq=dims.seq,
+        rung=plan.rung,
+        plan=plan.word,
+        phase="",
+        math=plan.math,
+        cache_state=occasion.cache_state,
+        gate=gate.status,
+        gate_error=gate.pass_error,
+        logit0=logits[0],
+        logit1=logits[1],
+        sm_clock_hz=health.sm_clock_hz,
+        power_w=health.power_w,
+        throttle=None if health.throttle is None else " ".join(health.throttle) or "none",
+        pinned_plan=comparison.plan_a if comparison else None,
+        versions=occasion.versions,
+    )
+
+
+def _site_row(
+    base: Row,
+    occasion: Occasion,
+    samples: LaneSamples,
+    model: SiteModel,
+    facts: LaunchFacts | None,
+    physics: Physics,
+    delta: Delta | None,
+) -> Row:
+    time = stats.summarize(samples.site_s(model.name))
+    efficiency = roofline.efficiency(model.floor.value_s, time.median)
+    binding = roofline.binding(model.terms, time.median)
+    left = roofline.what_is_left(model.floor.value_s, model.terms, time.median)
+    unresolved = time.median is not None and time.median < TIMER_STEPS * occasion.timer_floor_s
+    return replace(
+        base,
+        phase=model.name,
+        count=model.count,
+        kernel=model.kernel.name,
+        time_s=time.median,
+        time_mad_s=time.mad,
+        timer=samples.phases[0].timer if samples.phases else None,
+        gap_s=_median(sample.gap_s.get(model.name) for sample in samples.phases),
+        overlap_s=_median(sample.overlap_s.get(model.name) for sample in samples.phases),
+        floor_s=model.floor.value_s,
+        floor_term=model.floor.term,
+        question_floor_s=_question_floor_s(samples.lane.plan, model, physics),
+        efficiency=efficiency.value,
+        binds=binding.binds,
+        runner_up=binding.runner_up,
+        compute_s=model.terms.compute_s,
+        dram_s=model.terms.dram_s,
+        l2_s=model.terms.l2_s,
+        l1_s=model.terms.l1_s,
+        issue_s=model.terms.issue_s,
+        latency_s=model.terms.latency_s,
+        launch_s=model.terms.launch_s,
+        shape_factor=model.terms.shape_factor,
+        unexplained_s=left.get("unexplained"),
+        flops=model.work.flops,
+        dram_bytes=model.dram_bytes,
+        l2_bytes=_l2_bytes(model),
+        status=_status(
+            "unresolved" if unresolved else "",
+            efficiency.note,
+            left.note,
+            delta.status if delta else "",
+        ),
+        **_launch_columns(facts),
+        **_delta_columns(delta),
+    )
+
+
+def _totals(
+    base: Row,
+    samples: LaneSamples,
+    dims: Dims,
+    sites: list[Row],
+    physics: Physics,
+    comparison: Comparison | None,
+) -> Iterable[Row]:
+    device, wall = stats.summarize(samples.device_s), stats.summarize(samples.wall_s)
+    submit_s = _median(samples.submit_s)
+    sum_s, gaps_s, overlap_s = (_added(sites, name) for name in ("time_s", "gap_s", "overlap_s"))
+    question = tuple(physics.question_floors.values())
+    overlapped, question_overlapped = (
+        roofline.device_floor(physics.plan_floors),
+        roofline.device_floor(question),
+    )
+    share = roofline.efficiency(overlapped.value_s, device.median)
+    launches = _added(sites, "launches")
+    timer = next((site.timer for site in sites), None)
+    yield replace(
+        base,
+        phase="sum",
+        time_s=sum_s,
+        timer=timer,
+        floor_s=roofline.sum_floor(physics.plan_floors),
+        question_floor_s=roofline.sum_floor(question),
+    )
+    yield replace(base, phase="gaps", time_s=gaps_s, timer=timer)
+    yield replace(
+        base,
+        phase="device",
+        launches=None if launches is None else int(launches),
+        time_s=device.median,
+        time_mad_s=device.mad,
+        timer="perf_counter" if submit_s is None else "event",
+        submit_s=submit_s,
+        floor_s=overlapped.value_s,
+        floor_term=overlapped.term,
+        question_floor_s=question_overlapped.value_s,
+        efficiency=share.value,
+        binds=pace(site_binds(samples, physics)),
+        flops=_added(sites, "flops"),
+        dram_bytes=_added(sites, "dram_bytes"),
+        tokens_per_s=_rate(dims.tokens, device.median),
+        host_bound=host_bound(samples),
+        **_delta_columns(comparison.get("device") if comparison else None),
+        status=_status(share.note, _delta_status(comparison, "device")),
+    )
+    yield replace(
+        base,
+        phase="wall",
+        time_s=wall.median,
+        time_mad_s=wall.mad,
+        timer="perf_counter",
+        tokens_per_s=_rate(dims.tokens, wall.median),
+        **_delta_columns(comparison.get("wall") if comparison else None),
+        status=_status(_delta_status(comparison, "wall")),
+    )
+    parts = (device.median, sum_s, gaps_s)
+    residual_s = None
+    if all(part is not None for part in parts):
+        residual_s = (device.median or 0.0) - (sum_s or 0.0) - (gaps_s or 0.0) + (overlap_s or 0.0)
+    yield replace(base, phase="residual", time_s=residual_s)
+
+
+def pace(binds: Iterable[tuple[str, float]]) -> str | None:
+    """Of (binding term, time) the term that binds for the largest share of the time."""
+    shares: dict[str, float] = defaultdict(float)
+    for term, time_s in binds:
+        shares[term] += time_s
+    return max(shares, key=lambda term: shares[term], default=None)
+
+
+def site_binds(samples: LaneSamples, physics: Physics) -> Iterator[tuple[str, float]]:
+    """(binding term, time) of each site that was timed."""
+    for model in physics.sites:
+        time_s = stats.summarize(samples.site_s(model.name)).median
+        if time_s is not None:
+            yield roofline.binding(model.terms, time_s).binds, time_s
+
+
+def host_bound(samples: LaneSamples) -> bool | None:
+    """Whether submitting a pass takes the host longer than running it; None where the host is the device."""
+    submit_s, device_s = _median(samples.submit_s), _median(samples.device_s)
+    return None if submit_s is None or device_s is None else submit_s >= device_s
+
+
+def _delta_rows(sites: tuple[SiteModel, ...], comparison: Comparison | None) -> dict[str, Delta]:
+    """Step site -> delta of its phases, on the first site that computes one of them."""
+    rows: dict[str, Delta] = {}
+    for delta in comparison.deltas if comparison else ():
+        phases = set(delta.phase.split("+"))
+        first = next((model.name for model in sites if phases & set(model.phases)), None)
+        if first is not None:
+            rows[first] = delta
+    return rows
+
+
+def _delta_columns(delta: Delta | None) -> dict[str, Any]:
+    if delta is None:
+        return {}
+    return {
+        "delta_s": delta.delta_s,
+        "delta_lo_s": delta.delta_lo_s,
+        "delta_hi_s": delta.delta_hi_s,
+        "ratio": delta.ratio,
+        "verdict": delta.verdict,
+    }
+
+
+def _delta_status(comparison: Comparison | None, name: str) -> str:
+    delta = comparison.get(name) if comparison else None
+    return delta.status if delta else ""
+
+
+def _launch_columns(facts: LaunchFacts | None) -> dict[str, Any]:
+    if facts is None:
+        return {}
+    return {
+        "library_kernel": facts.library_kernel,
+        "launches": facts.launches,
+        "grid": facts.grid,
+        "block": facts.block,
+        "registers": facts.registers,
+        "smem_bytes": facts.smem_bytes,
+        "occupancy_theoretical": facts.occupancy_theoretical,
+        "occupancy_limiters": " ".join(facts.occupancy_limiters) or None,
+        "waves": facts.waves,
+        "warps_in_flight": facts.warps_in_flight,
+        "cubin": facts.cubin,
+    }
+
+
+def _question_floor_s(plan: Plan, model: SiteModel, physics: Physics) -> float | None:
+    """A pruned plan computes only what is asked; else each phase has one row, whose phases' floors add."""
+    if plan.prune:
+        return model.floor.value_s
+    return roofline.device_floor(physics.question_floors[phase] for phase in model.phases).value_s
+
+
+def _l2_bytes(model: SiteModel) -> float | None:
+    if model.traffic is None or model.traffic.l2_bytes is None:
+        return None
+    return model.traffic.l2_bytes * model.count
+
+
+def _added(rows: Iterable[Row], name: str) -> float | None:
+    """The known values of a column added; None where none is known."""
+    known = [value for row in rows if (value := getattr(row, name)) is not None]
+    return sum(known) if known else None
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    return stats.summarize([value for value in values if value is not None]).median
+
+
+def _rate(amount: int, time_s: float | None) -> float | None:
+    return amount / time_s if time_s else None
+
+
+def _status(*parts: str) -> str | None:
+    return "; ".join(part for part in parts if part) or None

@@ -1,0 +1,131 @@
+"""Sampling lanes alternately: how many passes make a sample, warming up, and when to stop."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from time import perf_counter
+
+from gputop import stats
+from gputop.backends.base import PassTimes, PhaseTimes, Prepared, Say
+from gputop.session.lanes import PreparedLane
+
+LEAST_PASSES = 3
+SAMPLE_S = 0.01
+"""A sample of a short pass takes at least this long: the timer's own step must not show."""
+MOST_PASSES = 200
+PHASE_PASSES = 10
+"""Most passes behind one sample of a phase: short phases are noisy one pass at a time."""
+WARM_UP_S = 0.3
+STEADY = 0.03
+"""Warm when two samples in a row differ by less than this. A pass longer than the warm-up needs none:
+the first pass of every sample is dropped."""
+
+Split = dict[str, float]
+Stop = Callable[[], bool]
+
+
+@dataclass(slots=True, eq=False)
+class LaneSamples:
+    """What a lane gave in one window, sample by sample; seconds per pass."""
+
+    lane: PreparedLane
+    passes: int = LEAST_PASSES
+    device_s: list[float] = field(default_factory=list)
+    wall_s: list[float] = field(default_factory=list)
+    submit_s: list[float] = field(default_factory=list)
+    phases: list[PhaseTimes] = field(default_factory=list)
+    """Means over the passes of a sample; empty where the plan has no split."""
+
+    @property
+    def prepared(self) -> Prepared:
+        return self.lane.prepared
+
+    def keep(self, times: PassTimes, phases: PhaseTimes | None) -> None:
+        self.device_s.append(times.device_s)
+        self.wall_s.append(times.wall_s)
+        if times.submit_s is not None:
+            self.submit_s.append(times.submit_s)
+        if phases is not None:
+            self.phases.append(phases)
+
+    def site_s(self, site: str) -> list[float]:
+        """Time of one site, sample by sample; empty when the plan has no such site."""
+        return [sample.time_s[site] for sample in self.phases if site in sample.time_s]
+
+
+def sample_lanes(
+    lanes: Sequence[LaneSamples],
+    *,
+    budget_s: float,
+    least_rounds: int,
+    enough: Callable[[], str],
+    stop: Stop,
+    say: Say,
+    phase_rounds: int | None = None,
+) -> str:
+    """Rounds over the lanes in `stats.order`, until something ends them; says what did.
+
+    `enough` gives the reason to end, empty to go on. At least `least_rounds` are done even beyond the budget,
+    unless `stop` says otherwise. `phase_rounds`: the rounds that also split passes by phase; None: all.
+    """
+    start = perf_counter()
+    for lane in lanes:
+        _warm_up(lane, stop)
+    rounds = 0
+    while not stop():
+        for index in stats.order(rounds, len(lanes)):
+            _sample(lanes[index], split=phase_rounds is None or rounds < phase_rounds)
+            if stop():
+                return "stopped"
+        rounds += 1
+        say(f"round {rounds}")
+        if rounds < least_rounds:
+            continue
+        if reason := enough():
+            return reason
+        if perf_counter() - start >= budget_s:
+            return "time budget"
+    return "stopped"
+
+
+def _warm_up(lane: LaneSamples, stop: Stop) -> None:
+    """Run the real work until it is steady, then choose how many passes make a sample."""
+    pass_s, spent_s = lane.lane.pass_s, 0.0
+    while pass_s < WARM_UP_S and spent_s < WARM_UP_S and not stop():
+        start = perf_counter()
+        before_s, pass_s = pass_s, lane.prepared.sample_pass(_passes(pass_s)).wall_s
+        spent_s += perf_counter() - start
+        if abs(pass_s / before_s - 1) < STEADY:
+            break
+    lane.passes = _passes(pass_s)
+
+
+def _passes(pass_s: float) -> int:
+    return min(MOST_PASSES, max(LEAST_PASSES, math.ceil(SAMPLE_S / pass_s) + 1))
+
+
+def _sample(lane: LaneSamples, split: bool) -> None:
+    times = lane.prepared.sample_pass(lane.passes)
+    phase_passes = min(PHASE_PASSES, lane.passes - LEAST_PASSES + 1)
+    lane.keep(times, _mean_split(lane.prepared, phase_passes) if split else None)
+
+
+def _mean_split(prepared: Prepared, passes: int) -> PhaseTimes | None:
+    """The phases of several passes, averaged site by site."""
+    splits = [prepared.sample_phases() for _ in range(passes)]
+    known = [split for split in splits if split is not None]
+    if not known:
+        return None
+
+    def mean(parts: Sequence[Split]) -> Split:
+        return {site: fmean(part.get(site, 0.0) for part in parts) for site in parts[0]}
+
+    return PhaseTimes(
+        time_s=mean([dict(split.time_s) for split in known]),
+        gap_s=mean([dict(split.gap_s) for split in known]),
+        overlap_s=mean([dict(split.overlap_s) for split in known]),
+        timer=known[0].timer,
+    )

@@ -1,0 +1,148 @@
+"""A backend opened on a workload: what can run, whether it is right, and how fast it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gputop import backends
+from gputop.backends.base import Say
+from gputop.catalog import Catalog
+from gputop.errors import BadInput
+from gputop.results import Ceilings, DeviceFacts, Gate, Ladder, PlanView, RungView, Window
+from gputop.session.bench import Bench
+from gputop.session.ladder import measure_ladder
+from gputop.session.sampling import Stop
+from gputop.session.window import Order, measure_window
+from gputop.spec import PlanRequest, Workload
+
+DEFAULT_RUNGS = {"cpu": "cpu-blas"}
+"""Where a backend opens; another opens on the last rung of its ladder that can run here."""
+
+
+def _silent(text: str) -> None:
+    """Narrates to nobody."""
+
+
+def _never() -> bool:
+    """Measures to the end."""
+    return False
+
+
+class Session:
+    """One at a time, on one thread. Every method raises BadInput for a plan that can't be, with why."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+
+    @classmethod
+    def open(
+        cls,
+        backend_name: str,
+        workload: Workload,
+        device: str | None = None,
+        kernels_dir: str | None = None,
+        say: Say = _silent,
+    ) -> Session:
+        """`auto` is cuda where it is usable, else cpu. NotHere when the device or a library is missing."""
+        name = backend_name
+        if name == "auto":
+            name = "cuda" if backends.load("cuda").available() is None else "cpu"
+        say(f"opening {name}")
+        catalog = Catalog.load(Path(kernels_dir) if kernels_dir else None)
+        return cls(Bench(backends.load(name).open_backend(workload, device, say), catalog))
+
+    @property
+    def facts(self) -> DeviceFacts:
+        """What this session measures on."""
+        return self._bench.facts
+
+    @property
+    def workload(self) -> Workload:
+        return self._bench.workload
+
+    @property
+    def default_rung(self) -> str:
+        """Id of the rung to open on."""
+        name = self._bench.backend.name
+        if name in DEFAULT_RUNGS:
+            return DEFAULT_RUNGS[name]
+        ladder = [view.id for view in self.rung_views() if view.kind == "ladder" and not view.refused]
+        if not ladder:
+            raise BadInput(f"No rung of {name} can run here: `gputop list rungs` says why.")
+        return ladder[-1]
+
+    def rung_views(self) -> tuple[RungView, ...]:
+        """The backend's rungs, each with why it can't run here where it can't."""
+        return tuple(
+            RungView(rung.id, rung.number, rung.kind, rung.idea, self._refusal(PlanRequest(rung.id)))
+            for rung in self._bench.catalog.rungs_of(self._bench.backend.name)
+        )
+
+    def view(self, request: PlanRequest) -> PlanView:
+        """The plan resolved, with every toggle and dispatch entry as it stands on it."""
+        bench = self._bench
+        plan = bench.resolve(request)
+        dims = bench.dims(plan)
+        return PlanView(
+            word=plan.word,
+            rung=plan.rung,
+            batch=plan.batch,
+            math=plan.math,
+            toggles=bench.catalog.toggle_views(plan, dims),
+            sites=bench.catalog.site_views(plan, dims),
+            need_bytes=bench.backend.need_bytes(plan),
+        )
+
+    def measure(
+        self,
+        current: PlanRequest,
+        pinned: PlanRequest | None = None,
+        *,
+        seconds: float | None = None,
+        aa: bool = False,
+        check_phases: bool = False,
+        stop: Stop = _never,
+        say: Say = _silent,
+    ) -> Window:
+        """One window on a plan, or on two alternately, whose comparison leads from pinned to current.
+
+        `aa` pairs the current plan with an independently prepared copy of itself. `seconds` is the
+        longest time to sample; by default a comparison goes on until its interval can be known.
+        `stop` is asked between samples. A plan that fails its gate has no times.
+        """
+        plan = self._bench.resolve(current)
+        other = plan if aa else pinned and self._bench.resolve(pinned)
+        return measure_window(self._bench, Order(plan, other or None, seconds, check_phases), stop, say)
+
+    def measure_ladder(
+        self,
+        requests: Sequence[PlanRequest],
+        seconds: float | None = None,
+        stop: Stop = _never,
+        say: Say = _silent,
+    ) -> Ladder:
+        """Several plans alternately in one window, each against the one before it; none given: every rung."""
+        wanted = requests or [PlanRequest(view.id) for view in self.rung_views() if not view.refused]
+        plans = [self._bench.resolve(request) for request in wanted]
+        return measure_ladder(self._bench, plans, seconds, stop, say)
+
+    def check(self, request: PlanRequest, say: Say = _silent) -> Gate:
+        """Both gates of a plan, remembered while it stays prepared."""
+        lanes = self._bench.lanes
+        return lanes.check_phases(lanes.get(self._bench.resolve(request), say), say)
+
+    def calibrate(self, force: bool = False, say: Say = _silent) -> Ceilings:
+        """The device's ceilings, from the cache unless `force`."""
+        return self._bench.ceilings(say, force=force)
+
+    def close(self) -> None:
+        """Give all memory back; calling twice is harmless."""
+        self._bench.close()
+
+    def _refusal(self, request: PlanRequest) -> str:
+        try:
+            self._bench.resolve(request)
+        except BadInput as error:
+            return str(error)
+        return ""

@@ -1,0 +1,215 @@
+"""One window: a plan alone, or two plans alternately with copies of the first beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Literal
+
+from gputop import stats
+from gputop.backends.base import Say
+from gputop.results import Comparison, Lane, Row, Window
+from gputop.session import comparing
+from gputop.session.bench import Bench
+from gputop.session.lanes import PreparedLane
+from gputop.session.rows import Occasion, host_bound, lane_rows
+from gputop.session.sampling import LaneSamples, Stop, sample_lanes
+from gputop.spec import Plan
+
+Role = Literal["current", "pinned"]
+
+ALONE_S = 2.0
+"""Default budget of a window on one plan."""
+PAIRED_S = 4.0
+"""Default budget of a comparison, which goes on beyond it to `stats.MIN_ROUNDS` unless told how long."""
+ENOUGH_COPIES = 6
+"""Pairs of copies of one plan after which a window adds one more only where passes are short."""
+SHORT_PASS_S = 0.02
+LONG_PASS_S = 0.5
+"""A copy of a pass longer than this would cost minutes: the backend's minimum stands in for its floor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a window is asked to measure."""
+
+    current: Plan
+    pinned: Plan | None
+    """The same plan again asks for its noise: an independent copy is then the current one."""
+    seconds: float | None
+    check_phases: bool
+
+
+def measure_window(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
+    """Gate, warm up, sample, compare, read. BadInput where a plan does not fit into memory."""
+    bench.windows += 1
+    number, start = bench.windows, perf_counter()
+    time_utc = datetime.now(UTC).isoformat(timespec="seconds")
+    lanes = _prepare(bench, order, say)
+    sampled = {role: LaneSamples(lane) for role, lane in lanes.items() if lane.gate.ok}
+    stopped_because, comparison, note = _sample(bench, sampled, order.seconds, stop, say)
+    health = bench.backend.health()
+    occasion = Occasion(
+        number=number,
+        time_utc=time_utc,
+        device=bench.facts,
+        health=health,
+        workload=bench.workload.name,
+        cache_state=bench.backend.cache_state,
+        timer_floor_s=bench.backend.timer_floor_s,
+        versions=bench.versions,
+    )
+    rows, advice = _read(bench, sampled, comparison, occasion, say)
+    return Window(
+        number=number,
+        time_utc=time_utc,
+        seconds=perf_counter() - start,
+        device=bench.facts,
+        health=health,
+        workload=bench.workload.name,
+        lanes=tuple(_lane(role, lane, sampled.get(role), rows.get(role, ())) for role, lane in lanes.items()),
+        comparison=comparison,
+        stopped_because=stopped_because,
+        advice=advice,
+        verdict=_verdict(lanes, comparison),
+        notes=(note,) if note else (),
+    )
+
+
+def _prepare(bench: Bench, order: Order, say: Say) -> dict[Role, PreparedLane]:
+    """The lanes in place and gated, current first."""
+    current, pinned = order.current, order.pinned
+    lanes: dict[Role, PreparedLane] = {"current": bench.lanes.get(current, say)}
+    if pinned is not None:
+        lanes["pinned"] = bench.lanes.get(pinned, say, held=lanes.values())
+        if pinned.word == current.word:
+            lanes["current"] = bench.lanes.get(current, say, copy=1, held=lanes.values())
+    if order.check_phases:
+        for lane in lanes.values():
+            bench.lanes.check_phases(lane, say)
+    return lanes
+
+
+def _sample(
+    bench: Bench, sampled: Mapping[Role, LaneSamples], seconds: float | None, stop: Stop, say: Say
+) -> tuple[str, Comparison | None, str]:
+    """Why the window ended, the comparison where there are two lanes, and what else to say."""
+    if "pinned" not in sampled or "current" not in sampled:
+        return _sample_alone(sampled, seconds, stop, say), None, ""
+    pinned, current = sampled["pinned"], sampled["current"]
+    copies, note = _copies(bench, pinned, current, say)
+    floor = bench.noise.floor(pinned.lane.plan.word, "device")
+
+    def enough() -> str:
+        narrow = stats.narrow_enough(stats.paired(pinned.device_s, current.device_s), floor)
+        return "interval narrow enough" if narrow else ""
+
+    stopped_because = sample_lanes(
+        (pinned, current, *copies),
+        budget_s=PAIRED_S if seconds is None else seconds,
+        least_rounds=stats.MIN_ROUNDS if seconds is None else 1,
+        enough=enough,
+        stop=stop,
+        say=say,
+    )
+    for copy in copies:
+        _keep_noise(bench, pinned, copy)
+    bench.lanes.drop_copies()
+    comparison = comparing.compare(pinned, current, bench.noise, bench.backend.timer_floor_s)
+    return stopped_because, comparison, note
+
+
+def _sample_alone(sampled: Mapping[Role, LaneSamples], seconds: float | None, stop: Stop, say: Say) -> str:
+    """The lane whose gate passed."""
+    if not sampled:
+        return "gate failed"
+    (lane,) = sampled.values()
+
+    def enough() -> str:
+        return "one plan: spread narrow enough" if stats.enough_for_one(lane.device_s) else ""
+
+    budget_s = ALONE_S if seconds is None else seconds
+    return sample_lanes((lane,), budget_s=budget_s, least_rounds=1, enough=enough, stop=stop, say=say)
+
+
+def _copies(
+    bench: Bench, pinned: LaneSamples, current: LaneSamples, say: Say
+) -> tuple[list[LaneSamples], str]:
+    """Independently prepared copies of the pinned plan for its A/A floor, and why there are none."""
+    plan, pass_s = pinned.lane.plan, pinned.lane.pass_s
+    known = bench.noise.count(plan.word)
+    if pass_s > LONG_PASS_S:
+        return [], "A/A floor: this backend's minimum; a copy of a pass this long would take minutes"
+    if pass_s < SHORT_PASS_S:
+        wanted = 1 if known >= ENOUGH_COPIES else 3
+    else:
+        wanted = 0 if known >= ENOUGH_COPIES else 1
+    held = [pinned.lane, current.lane]
+    while len(held) < 2 + wanted:
+        if not bench.lanes.room_for(plan):
+            return _lanes_of(held[2:]), "A/A floor: no memory for more copies of the pinned plan"
+        held.append(bench.lanes.get(plan, say, copy=len(held), held=held))
+    return _lanes_of(held[2:]), ""
+
+
+def _lanes_of(copies: list[PreparedLane]) -> list[LaneSamples]:
+    return [LaneSamples(copy) for copy in copies if copy.gate.ok]
+
+
+def _keep_noise(bench: Bench, original: LaneSamples, copy: LaneSamples) -> None:
+    found = comparing.groups(original.prepared.steps)
+    word = original.lane.plan.word
+    pairs = zip(comparing.all_series(original, found), comparing.all_series(copy, found), strict=True)
+    for (name, a), (_, b) in pairs:
+        bench.noise.add(word, name, stats.paired(a, b))
+
+
+def _read(
+    bench: Bench,
+    sampled: Mapping[Role, LaneSamples],
+    comparison: Comparison | None,
+    occasion: Occasion,
+    say: Say,
+) -> tuple[dict[Role, tuple[Row, ...]], str]:
+    """The rows of each lane, and the advice on the current one."""
+    if not sampled:
+        return {}, ""
+    machine = bench.machine(say, occasion.health)
+    rows: dict[Role, tuple[Row, ...]] = {}
+    advice = ""
+    for role, lane in sampled.items():
+        plan = lane.lane.plan
+        physics = bench.physics(plan, lane, machine)
+        ends_here = comparison if role == "current" else None
+        rows[role] = lane_rows(occasion, lane, bench.dims(plan), physics, ends_here)
+        if role == "current":
+            advice = bench.advice(plan, rows[role], physics, machine)
+    return rows, advice
+
+
+def _lane(role: Role, lane: PreparedLane, samples: LaneSamples | None, rows: tuple[Row, ...]) -> Lane:
+    plan = lane.plan
+    if samples is None:
+        return Lane(plan.word, plan.rung, role, lane.gate, None, None, None, None, ())
+    return Lane(
+        plan=plan.word,
+        rung=plan.rung,
+        role=role,
+        gate=lane.gate,
+        device_s=stats.summarize(samples.device_s).median,
+        wall_s=stats.summarize(samples.wall_s).median,
+        submit_s=stats.summarize(samples.submit_s).median,
+        host_bound=host_bound(samples),
+        rows=rows,
+    )
+
+
+def _verdict(lanes: Mapping[Role, PreparedLane], comparison: Comparison | None) -> str:
+    failed = [lane for lane in lanes.values() if not lane.gate.ok]
+    if failed:
+        return "; ".join(
+            f"no time for {lane.plan.word}, it fails its gate: {lane.gate.where}" for lane in failed
+        )
+    return comparing.sentence(comparison) if comparison else ""
