@@ -52,7 +52,6 @@ ClosingEvent = TypeVar("ClosingEvent", Opened, Resolved, Measured, LadderDone, C
 HANDSHAKE_S = 60.0
 """A cold start over ssh reads a whole Python environment from disk."""
 SILENCE_S = 120.0
-"""How long a request may go without Progress, its own measuring budget not counted."""
 FAREWELL_S = 2.0
 """How long a worker that was told goodbye may take before it is killed."""
 UNREADABLE = 0
@@ -80,14 +79,17 @@ class Client:
         silence_s: float = SILENCE_S,
         handshake_s: float = HANDSHAKE_S,
     ) -> None:
-        """`remote` is an ssh destination; `command` starts something else that speaks the protocol."""
+        """`remote` is an ssh destination; `command` starts something else that speaks the protocol.
+
+        `silence_s`: how long a request may go without Progress, its own measuring budget not counted.
+        """
         if remote is not None and (not remote or remote.startswith("-")):
             raise BadInput(f"{remote!r} is no ssh destination: give HOST or USER@HOST.")
         self.remote = remote
         self.log = WorkerLog(log_path)
         self.hello: Hello | None = None
         self._command = tuple(command) if command is not None else worker_command(remote)
-        self._silence_s = silence_s
+        self.silence_s = silence_s
         self._handshake_s = handshake_s
         self._process: WorkerProcess | None = None
         self._last_open: Open | None = None
@@ -251,7 +253,7 @@ class Client:
     ) -> Opened | Resolved | Measured | LadderDone | Checked | Calibrated:
         """Events of this request until the one that closes it."""
         assert not isinstance(request, Stop | Bye)
-        patience_s = self._silence_s
+        patience_s = self.silence_s
         if isinstance(request, Measure | MeasureLadder):
             patience_s += request.seconds or 0.0
         doing = type(request).__name__.lower()
@@ -289,7 +291,7 @@ class Client:
         except queue.Empty:
             process.kill()
             process.end(FAREWELL_S)
-            waited = self._handshake_s if doing == "start" else self._silence_s
+            waited = self._handshake_s if doing == "start" else self.silence_s
             what = f"no word for {waited:g} s during {doing}, so it was killed"
             raise WorkerLost(f"The worker hung: {what}.{self._evidence()}") from None
         if event is None:

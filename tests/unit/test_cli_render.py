@@ -1,0 +1,204 @@
+"""Tables for a person: what is shown, what a narrow or plain terminal is spared, what is never hidden."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputop.cli.attribution import attribution_lines
+from gputop.cli.render import ceiling_lines, comparison_lines, gate_words, ladder_lines, window_lines
+from gputop.cli.tables import Heading, table
+from gputop.cli.terminal import Terminal
+from gputop.results import (
+    SCHEMA_PHASES,
+    Ceiling,
+    Ceilings,
+    Comparison,
+    Delta,
+    DeviceFacts,
+    Gate,
+    Health,
+    Ladder,
+    LadderEntry,
+    Lane,
+    PhaseCheck,
+    Row,
+    Window,
+)
+
+WIDE = Terminal()
+DEVICE = DeviceFacts("cpu", "A Processor", versions="numpy 2", notes=("2 of 4 cores",))
+PASS = Gate("PASS", 2e-7, 1e-5, (0.095916, 0.033), (PhaseCheck("w2", 1, 3e-7, 1e-5),))
+FAIL = Gate("FAIL", 0.5, 1e-5, where="w2 of layer 1 is off by 0.5, 1e-05 allowed")
+
+
+def row(phase: str, **fields: object) -> Row:
+    base = Row(
+        SCHEMA_PHASES, "2026-01-01T00:00:00Z", 3, 12, "cpu", "A Processor", None, "tiny", 1, 16,
+        "cpu-blas", "cpu-blas", phase, gate="PASS",
+    )  # fmt: skip
+    return replace(base, **fields)  # type: ignore[arg-type]
+
+
+ROWS = (
+    row("ln1", count=2, kernel="norm", time_s=1e-4, floor_s=5e-5, efficiency=0.5, timer="perf_counter"),
+    row("w2", count=2, kernel="gemm", time_s=2e-4, status="unresolved: below 3 timer steps"),
+    row("head", count=1, kernel="gemm", status="unresolved: below 3 timer steps"),
+    row("sum", time_s=3e-4),
+    row("device", time_s=3.1e-4),
+)
+
+
+def window(gate: Gate = PASS, rows: tuple[Row, ...] = ROWS) -> Window:
+    lane = Lane("cpu-blas", "cpu-blas", "current", gate, 3.1e-4, 3.2e-4, None, None, rows)
+    return Window(
+        3, "2026-01-01T00:00:00Z", 1.5, DEVICE, Health(sm_clock_hz=2.5e9), "tiny", (lane,),
+        stopped_because="time budget", advice="w2 first",
+    )  # fmt: skip
+
+
+def test_a_window_says_where_it_ran_and_how_it_was_timed() -> None:
+    text = "\n".join(window_lines(window(), WIDE))
+    for part in (
+        "A Processor", "numpy 2", "2 of 4 cores", "tiny", "batch 1", "seq 16", "plan cpu-blas", "window 3",
+        "12 samples", "timer perf_counter", "clock 2.50 GHz", "time budget", "w2 first",
+    ):  # fmt: skip
+        assert part in text
+
+
+def test_the_gate_is_said_with_its_logits_and_errors() -> None:
+    words = gate_words(PASS)
+    assert "logits 0.095916 0.033000" in words
+    assert "pass error 2.0e-07 of 1.0e-05 allowed" in words
+    assert "worst phase w2 3.0e-07 of 1.0e-05" in words
+    assert "phases not checked" in gate_words(replace(PASS, checks=()))
+
+
+def test_no_gate_no_time() -> None:
+    text = "\n".join(window_lines(window(FAIL, ()), WIDE))
+    assert "gate FAIL" in text
+    assert "off by 0.5" in text
+    assert not re.search(r"\d (s|ms|µs)\b", text.replace("1.5 s", ""))
+
+
+def test_a_phase_shows_what_is_unknown_and_a_total_what_is_not_its_own_stays_empty() -> None:
+    lines = window_lines(window(), WIDE)
+    head = next(line for line in lines if line.startswith("head"))
+    total = next(line for line in lines if line.startswith("sum"))
+    assert "–" in head
+    assert "–" not in total
+
+
+def test_one_reason_is_given_once_for_all_the_rows_it_holds_for() -> None:
+    lines = window_lines(window(), WIDE)
+    assert [line for line in lines if "unresolved" in line] == ["  w2, head: unresolved: below 3 timer steps"]
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80])
+def test_a_narrow_terminal_drops_columns_and_no_row(width: int) -> None:
+    lines = window_lines(window(), Terminal(width=width))
+    start = next(i for i, line in enumerate(lines) if line.startswith("phase"))
+    body = lines[start : start + 7]
+    assert [line.split()[0] for line in body if "─" not in line] == ["phase", *(r.phase for r in ROWS)]
+    assert all("time" in line or "µs" in line or "–" in line or "─" in line for line in body)
+    assert max(len(line) for line in body) <= width
+
+
+def test_colour_only_where_it_is_wanted_and_never_the_only_sign() -> None:
+    coloured = window_lines(window(FAIL, ()), Terminal(colour=True))
+    plain = window_lines(window(FAIL, ()), WIDE)
+    assert any("\x1b[31m" in line for line in coloured)
+    assert [re.sub(r"\x1b\[\d+m", "", line) for line in coloured] == plain
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_every_line_fits_the_encoding_of_the_terminal(encoding: str) -> None:
+    terminal = Terminal(encoding=encoding)
+    for line in window_lines(window(), terminal):
+        terminal.printable(line).encode(encoding)
+    assert terminal.printable("1.5 µs") in ("1.5 us", "1.5 µs")
+
+
+@pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_the_environment_can_forbid_colour(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Tty:
+        encoding = "utf-8"
+
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert Terminal.of(Tty()).colour  # type: ignore[arg-type]
+    monkeypatch.setenv(variable, value)
+    assert not Terminal.of(Tty()).colour  # type: ignore[arg-type]
+
+
+def test_a_comparison_shows_both_gates_and_every_delta() -> None:
+    delta = Delta("device", 2e-3, 1e-3, -1e-3, -1.1e-3, -0.9e-3, 2.0, 1.9, 2.1, 20, 0.003, "FASTER")
+    phase = replace(delta, phase="w2", verdict="UNRESOLVED", status="spread too wide")
+    measured = window()
+    pinned = replace(measured.lanes[0], role="pinned", plan="cpu-loops")
+    measured = replace(measured, lanes=(measured.lanes[0], pinned), verdict="cpu-blas is FASTER")
+    comparison = Comparison("cpu-loops", "cpu-blas", 1, (phase, delta))
+    lines = comparison_lines(measured, comparison, WIDE)
+    text = "\n".join(lines)
+    assert re.search(r"^device +2\.00 ms +1\.00 ms +-1\.00 ms .*2\.00×.*FASTER$", text, re.MULTILINE)
+    assert "  w2: spread too wide" in lines
+    assert "a  cpu-loops" in lines
+    assert text.count("gate PASS") == 2
+    assert "cpu-blas is FASTER" in lines
+
+
+def entry(rung: str, device_s: float | None, gate: Gate = PASS) -> LadderEntry:
+    return LadderEntry(rung, 1, "ladder", f"the idea of {rung}", ("gemm",), gate, device_s=device_s)
+
+
+def test_what_each_change_banked_adds_up_to_the_sum() -> None:
+    ladder = Ladder("t", DEVICE, "tiny", (entry("a", 8e-3), entry("b", 5e-3), entry("c", 6e-3)))
+    lines = attribution_lines(ladder, WIDE)
+    assert [line.split()[-1] for line in lines[1:3]] == ["b", "c"]
+    assert "+3.00 ms" in lines[1]
+    assert "-1.00 ms" in lines[2]
+    assert lines[3].split() == ["sum", "+2.00", "ms"]
+
+
+def test_a_rung_that_failed_banks_nothing_known() -> None:
+    ladder = Ladder("t", DEVICE, "tiny", (entry("a", 8e-3), entry("b", None, FAIL), entry("c", 6e-3)))
+    lines = attribution_lines(ladder, WIDE)
+    assert "ms" not in lines[1] + lines[2].replace("+2.00 ms", "")
+    assert any("off by 0.5" in line for line in ladder_lines(ladder, WIDE))
+
+
+def test_a_ceiling_is_shown_in_its_own_unit_with_its_doubt() -> None:
+    low = Ceiling("fp32", 2e11, "FLOP/s", "BLAS", limit=1e12, status="low: 20 %")
+    ceilings = Ceilings("A Processor", None, "t", (Ceiling("dram_read", 1.2e10, "B/s", "sum"), low))
+    text = "\n".join(ceiling_lines(ceilings, WIDE))
+    assert "12.0 GB/s" in text
+    assert "200 GFLOP/s" in text
+    assert "  fp32: low: 20 %" in text
+
+
+@given(
+    st.lists(st.integers(0, 9), min_size=1, max_size=6),
+    st.integers(1, 80),
+    st.lists(st.text(st.characters(codec="ascii", categories=["L"]), max_size=9), min_size=6, max_size=6),
+)
+def test_a_table_drops_the_least_needed_columns_first(
+    priorities: list[int], width: int, cells: list[str]
+) -> None:
+    headings = [Heading(f"<{i}>", priority=priority) for i, priority in enumerate(priorities)]
+    lines = table(headings, [cells[: len(headings)]], width)
+    kept = [priority for i, priority in enumerate(priorities) if f"<{i}>" in lines[0]]
+    gone = [priority for i, priority in enumerate(priorities) if f"<{i}>" not in lines[0]]
+    assert all(priority > 0 for priority in gone)
+    assert not gone or max(kept, default=0) <= min(gone)
+    assert len(lines) == 2
+    if any(kept):
+        assert max(len(line) for line in lines) <= width

@@ -1,0 +1,284 @@
+"""The client against real workers: answers, deadlines, deaths and what comes after."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gputop.client import Client
+from gputop.errors import BadInput, GputopError, NotHere, WorkerLost
+from gputop.protocol import PROTOCOL_VERSION, Hello, Open, encode
+from gputop.spec import PlanRequest
+from gputop.workloads import parse_workload
+
+TINY = parse_workload("tiny")
+PLAN = PlanRequest("cpu-blas")
+OPEN = Open(backend="cpu", workload=TINY)
+LONG_S = 600.0
+
+
+@pytest.fixture(autouse=True)
+def state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs of clients that name no file of their own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def log_path(tmp_path: Path) -> Path:
+    return tmp_path / "worker.log"
+
+
+@pytest.fixture
+def client(log_path: Path) -> Iterator[Client]:
+    """Open on `tiny`; what is left of it is killed."""
+    client = Client(log_path=log_path)
+    client.start()
+    client.open("cpu", TINY)
+    yield client
+    client.kill()
+
+
+def speaking(*lines: bytes, then: str = "sys.stdin.read()") -> list[str]:
+    """A command that says these lines instead of being a worker."""
+    code = f"import sys; sys.stdout.buffer.write({b''.join(lines)!r}); sys.stdout.flush(); {then}"
+    return [sys.executable, "-c", code]
+
+
+def hello(protocol: int = PROTOCOL_VERSION, version: str = "9.9") -> bytes:
+    return encode(Hello(protocol=protocol, version=version, pid=1, host="elsewhere"))
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_a_window_comes_back_typed_and_progress_is_told(client: Client) -> None:
+    told: list[str] = []
+    window = client.measure(PLAN, seconds=0.3, on_progress=told.append)
+    assert window.workload == "tiny"
+    lane = window.lane("current")
+    assert lane is not None
+    assert lane.gate.ok
+    assert {row.phase for row in lane.rows} >= {"qkv", "sum", "device", "wall"}
+    assert told
+
+
+def test_what_the_worker_refuses_is_raised_as_what_it_is(client: Client) -> None:
+    with pytest.raises(BadInput, match="Did you mean 'cpu-blas'"):
+        client.resolve(PlanRequest("cpu-bals"))
+    assert client.resolve(PLAN).rung == "cpu-blas"
+
+
+def test_stop_from_another_thread_ends_the_window_under_way(client: Client) -> None:
+    stopper: list[threading.Thread] = []
+
+    def stop_once(_: str) -> None:
+        if not stopper:
+            stopper.append(threading.Thread(target=client.stop))
+            stopper[0].start()
+
+    window = client.measure(PLAN, seconds=LONG_S, on_progress=stop_once)
+    assert window.stopped_because == "stopped"
+
+
+def test_a_worker_killed_in_a_window_costs_that_window_and_no_more(client: Client, log_path: Path) -> None:
+    first = client.measure(PLAN, seconds=0.2)
+    lost_pid = client.pid
+    assert lost_pid is not None
+    with pytest.raises(WorkerLost, match=r"died during measure: it was killed by SIGKILL.*worker\.log"):
+        client.measure(PLAN, seconds=LONG_S, on_progress=lambda _: os.kill(lost_pid, signal.SIGKILL))
+    assert not client.alive
+    reopened = client.restart()
+    assert reopened is not None
+    assert reopened.workload == TINY
+    second = client.measure(PLAN, seconds=0.2)
+    assert client.pid != lost_pid
+    assert (first.number, second.number) == (1, 2)
+    assert {row.window for lane in second.lanes for row in lane.rows} == {2}
+    assert log_path.read_text().count("starting:") == 2
+
+
+def test_a_worker_that_hangs_is_killed_and_reported(log_path: Path) -> None:
+    client = Client(log_path=log_path, silence_s=30.0)
+    client.start()
+    client.open("cpu", TINY)
+    pid = client.pid
+    assert pid is not None
+    client.silence_s = 0.5
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(WorkerLost, match=r"hung: no word for 0\.5 s during resolve, so it was killed"):
+        client.resolve(PLAN)
+    assert has_ended(pid)
+    client.silence_s = 30.0
+    client.restart()
+    assert client.resolve(PLAN).rung == "cpu-blas"
+    client.kill()
+
+
+def test_progress_extends_the_deadline_and_its_end_does_not() -> None:
+    progress = b'{"type":"progress","id":1,"text":"compiling"}\n'
+    talk = f"import time; [(time.sleep(0.2), print({progress.decode()!r}, end='', flush=True)) for _ in range(5)]"
+    client = Client(command=speaking(hello(), then=f"{talk}; sys.stdin.read()"), silence_s=0.8)
+    client.start()
+    told: list[str] = []
+    with pytest.raises(WorkerLost, match="hung"):
+        client.call(OPEN, on_progress=told.append)
+    assert told == ["compiling"] * 5
+
+
+def test_kill_from_another_thread_ends_a_call(client: Client) -> None:
+    killer: list[threading.Thread] = []
+
+    def kill_once(_: str) -> None:
+        if not killer:
+            killer.append(threading.Thread(target=client.kill))
+            killer[0].start()
+
+    with pytest.raises(WorkerLost, match="SIGKILL"):
+        client.measure(PLAN, seconds=LONG_S, on_progress=kill_once)
+    killer[0].join()
+
+
+def test_close_ends_the_worker_and_twice_is_harmless(log_path: Path) -> None:
+    client = Client(log_path=log_path)
+    pid = client.start().pid
+    client.close()
+    client.close()
+    assert has_ended(pid)
+    client.stop()
+    client.kill()
+    with pytest.raises(WorkerLost, match="not running"):
+        client.resolve(PLAN)
+
+
+def test_a_block_that_fails_leaves_no_worker(log_path: Path) -> None:
+    class Trouble(Exception):
+        pass
+
+    def run() -> None:
+        with Client(log_path=log_path) as client:
+            pids.append(client.pid or 0)
+            raise Trouble
+
+    pids: list[int] = []
+    with pytest.raises(Trouble):
+        run()
+    assert has_ended(pids[0])
+
+
+def test_another_protocol_is_refused_with_both_versions() -> None:
+    client = Client(command=speaking(hello(protocol=999)))
+    with pytest.raises(NotHere, match=r"elsewhere is gputop 9\.9 and speaks protocol 999") as refusal:
+        client.start()
+    assert "install one version on both sides" in str(refusal.value)
+    assert not client.alive
+
+
+def test_a_banner_before_the_greeting_is_only_logged(log_path: Path) -> None:
+    client = Client(command=speaking(b"Welcome to gpu-server!\n\xff\n", hello()), log_path=log_path)
+    assert client.start().host == "elsewhere"
+    client.kill()
+    assert any("Welcome to gpu-server!" in line for line in client.log.lines())
+    assert "Welcome to gpu-server!" in log_path.read_text()
+
+
+def test_a_worker_that_can_not_start_says_why_in_its_last_words() -> None:
+    client = Client(command=[sys.executable, "-c", "import sys; sys.exit('no such thing as a free lunch')"])
+    with pytest.raises(WorkerLost, match=r"exited with code 1.*last words: no such thing as a free lunch"):
+        client.start()
+
+
+def test_a_command_that_does_not_exist_is_not_here() -> None:
+    with pytest.raises(NotHere, match="no-such-command"):
+        Client(command=["no-such-command"]).start()
+
+
+def test_no_greeting_within_the_deadline_is_a_hang() -> None:
+    client = Client(command=[sys.executable, "-c", "import sys; sys.stdin.read()"], handshake_s=0.3)
+    with pytest.raises(WorkerLost, match=r"no word for 0\.3 s during start"):
+        client.start()
+    assert not client.alive
+
+
+def test_a_read_only_home_does_not_stop_a_measurement(tmp_path: Path) -> None:
+    blocked = tmp_path / "a file, not a folder"
+    blocked.touch()
+    with Client(log_path=blocked / "worker.log") as client:
+        assert client.log.path is None
+        assert client.open("cpu", TINY).workload == TINY
+
+
+@pytest.fixture
+def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stand-in for ssh, first on PATH, that runs on this machine what it is asked to run elsewhere."""
+    script = tmp_path / "bin" / "ssh"
+    script.parent.mkdir()
+    monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
+    write_script(script, f'echo "$*" > {tmp_path}/asked\nexec {sys.executable} -m "$5" "$6"\n')
+    return script
+
+
+def write_script(path: Path, body: str) -> None:
+    path.write_text(f"#!/bin/sh\n{body}")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def test_a_remote_worker_is_reached_by_ssh(ssh: Path, tmp_path: Path) -> None:
+    with Client(remote="me@gpu-server") as client:
+        assert client.open("cpu", TINY).workload == TINY
+    assert (tmp_path / "asked").read_text() == "-o BatchMode=yes -- me@gpu-server gputop worker\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "words", "expected"),
+    [
+        (127, "sh: gputop: not found", "pip install gputop-roofline"),
+        (255, "Host key verification failed", "Host key"),
+    ],
+)
+def test_a_host_that_can_not_serve_is_not_here(ssh: Path, code: int, words: str, expected: str) -> None:
+    write_script(ssh, f"echo '{words}' >&2\nexit {code}\n")
+    with pytest.raises(NotHere, match=expected):
+        Client(remote="gpu-server").start()
+
+
+@pytest.mark.parametrize("host", ["", "-oProxyCommand=evil"])
+def test_an_option_is_no_host(host: str) -> None:
+    with pytest.raises(BadInput, match="no ssh destination"):
+        Client(remote=host)
+
+
+def test_every_exit_code_comes_back_as_its_error() -> None:
+    for kind in (BadInput, NotHere, WorkerLost):
+        failed = f'{{"type":"failed","id":1,"exit_code":{kind.exit_code},"message":"why"}}\n'.encode()
+        client = Client(command=speaking(hello(), failed))
+        client.start()
+        with pytest.raises(GputopError, match="why") as raised:
+            client.call(OPEN)
+        assert type(raised.value) is kind
+        client.kill()
+
+
+def test_a_file_where_the_user_stands_does_not_become_the_workers(tmp_path: Path) -> None:
+    (tmp_path / "queue.py").write_text("raise SystemExit('the wrong queue')")
+    code = (
+        "from gputop.client import Client\nclient = Client()\nprint(client.start().protocol)\nclient.close()"
+    )
+    root = Path(__file__).resolve().parents[2]
+    env = {**os.environ, "PYTHONPATH": str(root)}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == str(PROTOCOL_VERSION), done.stderr

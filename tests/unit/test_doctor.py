@@ -1,0 +1,64 @@
+"""What doctor finds on machines that are broken in known ways."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gputop.cli.probes import PROBES, answer_apart
+
+BY_NAME = {probe.name: probe for probe in PROBES}
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder whose modules stand before the installed ones."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return tmp_path
+
+
+def test_an_old_package_that_hides_the_nvml_binding_is_named(site: Path) -> None:
+    (site / "pynvml").mkdir()
+    (site / "pynvml" / "__init__.py").write_text("def nvmlInit(): pass\n")
+    finding = answer_apart(BY_NAME["nvml"])
+    assert finding.state == "broken"
+    assert "hides nvidia-ml-py" in finding.detail
+    assert finding.mend.startswith("pip uninstall --yes pynvml")
+
+
+def test_an_import_that_crashes_costs_only_its_own_answer(site: Path) -> None:
+    (site / "cupy.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
+    finding = answer_apart(BY_NAME["cupy"])
+    assert finding.state == "broken"
+    assert "SIGSEGV" in finding.detail
+    assert finding.mend == "pip install 'gputop-roofline[cuda13]'"
+
+
+def test_an_import_that_talks_and_fails_is_broken_and_not_missing(site: Path) -> None:
+    (site / "torch.py").write_text("print('hello')\nraise ImportError('libcudart.so.13: no such file')\n")
+    finding = answer_apart(BY_NAME["torch"])
+    assert (finding.state, finding.mend) == ("broken", "pip install 'gputop-roofline[torch]'")
+    assert "libcudart.so.13" in finding.detail
+
+
+def test_a_module_that_is_not_there_is_missing(site: Path) -> None:
+    (site / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
+    finding = answer_apart(BY_NAME["torch"])
+    assert (finding.state, finding.mend) == ("missing", "pip install 'gputop-roofline[torch]'")
+
+
+def test_the_wrong_plotting_interface_is_told_from_the_right_one(site: Path) -> None:
+    (site / "plotext-5.3.2.dist-info").mkdir()
+    (site / "plotext-5.3.2.dist-info" / "METADATA").write_text("Name: plotext\nVersion: 5.3.2\n")
+    finding = answer_apart(BY_NAME["plotext"])
+    assert finding.state == "broken"
+    assert "5.3.2" in finding.detail
+    assert "plotext>=6.1,<7" in finding.mend
+
+
+@pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.name)
+def test_no_mend_installs_another_projects_package(probe: object) -> None:
+    mend = getattr(probe, "mend", "")
+    assert not re.search(r"install '?gputop('|\[|$| )", mend)
