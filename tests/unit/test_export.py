@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -188,7 +189,7 @@ def test_an_older_file_lacks_later_columns_and_a_newer_one_has_more() -> None:
     header, cells = csv.reader(io.StringIO(export.phase_csv([ROW]), newline=""))
     last = header.index("status") + 1
     (older,) = export.read_phase_csv(_written([header[:last], cells[:last]]))
-    later = {column.key: None for column in COLUMNS[last:]}
+    later: dict[str, Any] = {column.key: None for column in COLUMNS[last:]}
     assert older == replace(ROW, **later)
     newer = _written([[*header, "moon_phase"], [*cells, "full"]])
     assert export.read_phase_csv(newer) == (ROW,)
