@@ -89,7 +89,9 @@ class CudaBackend:
     def prepare(self, plan: Plan, steps: tuple[Step, ...], say: Say) -> Prepared:
         dims = plan_dims(self.workload, plan)
         say(f"drawing the weights of {plan.word or plan.rung}")
-        weights = DeviceWeights(self._context, self._tools, self.workload, plan, dims)
+        # A framework reads weights as it defines them, whatever the rung before it did to ours.
+        stored = plan.change(layout="row", fold=False) if plan.peer else plan
+        weights = DeviceWeights(self._context, self._tools, self.workload, stored, dims)
         tokens = fill.tokens(self.workload, 0, plan.batch)
         if plan.peer:
             from gputop.backends.cuda.peers import prepare_peer
