@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from gputop.phases.gemm_cpu import ONE_CORE, blas_pipe
 from gputop.spec import Dims, Kernel, Plan, Task, Traffic
 
 
-def _traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
-    scores = tasks[0].site.rows * dims.seq
-    return Traffic(flops=float(4 * scores * dims.d_model + 6 * scores * dims.heads), pipe="fp32")
+def _flops(task: Task, dims: Dims) -> float:
+    scores = task.site.rows * dims.seq
+    return float(4 * scores * dims.d_model + 6 * scores * dims.heads)
+
+
+def _loops_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
+    return Traffic(flops=_flops(tasks[0], dims), pipe=ONE_CORE)
+
+
+def _blas_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
+    return Traffic(flops=_flops(tasks[0], dims), pipe=blas_pipe(plan))
 
 
 KERNELS = (
@@ -18,7 +27,7 @@ KERNELS = (
         covers=("attention",),
         entries=("cpu_loops_attention",),
         maths=("fp32",),
-        traffic=_traffic,
+        traffic=_loops_traffic,
     ),
     Kernel(
         name="cpu_blas_attention",
@@ -27,6 +36,6 @@ KERNELS = (
         covers=("attention",),
         entries=("cpu_blas_attention",),
         maths=("fp32",),
-        traffic=_traffic,
+        traffic=_blas_traffic,
     ),
 )

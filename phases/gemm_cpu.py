@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from gputop.spec import Dims, Kernel, Plan, Task, Traffic
 
+ONE_CORE = "fp32_1"
+"""The ceiling of NumPy's own loops, which never leave the calling thread."""
 
-def _traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
-    site = tasks[0].site
-    return Traffic(flops=2.0 * site.rows * site.columns * site.inner, pipe="fp32")
+
+def blas_pipe(plan: Plan) -> str:
+    """The ceiling of BLAS with the plan's threads."""
+    return "fp32" if plan.threads == "all" else ONE_CORE
+
+
+def _flops(task: Task) -> float:
+    return 2.0 * task.site.rows * task.site.columns * task.site.inner
+
+
+def _loops_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
+    return Traffic(flops=_flops(tasks[0]), pipe=ONE_CORE)
+
+
+def _blas_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
+    return Traffic(flops=_flops(tasks[0]), pipe=blas_pipe(plan))
 
 
 COVERS = ("qkv", "wo", "w1", "w2", "head")
@@ -20,7 +35,7 @@ KERNELS = (
         covers=COVERS,
         entries=("cpu_loops_gemm",),
         maths=("fp32",),
-        traffic=_traffic,
+        traffic=_loops_traffic,
     ),
     Kernel(
         name="cpu_blas_gemm",
@@ -29,6 +44,6 @@ KERNELS = (
         covers=COVERS,
         entries=("cpu_blas_gemm",),
         maths=("fp32",),
-        traffic=_traffic,
+        traffic=_blas_traffic,
     ),
 )

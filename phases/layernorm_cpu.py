@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from gputop.phases.gemm_cpu import ONE_CORE
 from gputop.spec import Dims, Kernel, Plan, Task, Traffic
 
 
 def _traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
     site = tasks[0].site
     per_element = 5 if plan.fold else 7
-    return Traffic(flops=float(per_element * site.rows * site.columns), pipe="fp32")
+    return Traffic(flops=float(per_element * site.rows * site.columns), pipe=ONE_CORE)
 
 
 KERNELS = (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
+from statistics import median
 from time import perf_counter
 
 from gputop import stats
@@ -23,7 +23,6 @@ STEADY = 0.03
 """Warm when two samples in a row differ by less than this. A pass longer than the warm-up needs none:
 the first pass of every sample is dropped."""
 
-Split = dict[str, float]
 Stop = Callable[[], bool]
 
 
@@ -37,7 +36,7 @@ class LaneSamples:
     wall_s: list[float] = field(default_factory=list)
     submit_s: list[float] = field(default_factory=list)
     phases: list[PhaseTimes] = field(default_factory=list)
-    """Means over the passes of a sample; empty where the plan has no split."""
+    """Medians over the passes of a sample; empty where the plan has no split."""
 
     @property
     def prepared(self) -> Prepared:
@@ -110,22 +109,22 @@ def _passes(pass_s: float) -> int:
 def _sample(lane: LaneSamples, split: bool) -> None:
     times = lane.prepared.sample_pass(lane.passes)
     phase_passes = min(PHASE_PASSES, lane.passes - LEAST_PASSES + 1)
-    lane.keep(times, _mean_split(lane.prepared, phase_passes) if split else None)
+    lane.keep(times, _typical_split(lane.prepared, phase_passes) if split else None)
 
 
-def _mean_split(prepared: Prepared, passes: int) -> PhaseTimes | None:
-    """The phases of several passes, averaged site by site."""
+def _typical_split(prepared: Prepared, passes: int) -> PhaseTimes | None:
+    """The phases of several passes, the median of each site: a pass that was interrupted must not show."""
     splits = [prepared.sample_phases() for _ in range(passes)]
     known = [split for split in splits if split is not None]
     if not known:
         return None
 
-    def mean(parts: Sequence[Split]) -> Split:
-        return {site: fmean(part.get(site, 0.0) for part in parts) for site in parts[0]}
+    def typical(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        return {site: median(part.get(site, 0.0) for part in parts) for site in parts[0]}
 
     return PhaseTimes(
-        time_s=mean([dict(split.time_s) for split in known]),
-        gap_s=mean([dict(split.gap_s) for split in known]),
-        overlap_s=mean([dict(split.overlap_s) for split in known]),
+        time_s=typical([split.time_s for split in known]),
+        gap_s=typical([split.gap_s for split in known]),
+        overlap_s=typical([split.overlap_s for split in known]),
         timer=known[0].timer,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from statistics import fmean
+from statistics import median
 from time import perf_counter_ns
 
 import numpy as np
@@ -68,7 +68,10 @@ class CpuPrepared:
         return CpuTrace(memory, self.plan.batch)
 
     def sample_pass(self, passes: int) -> PassTimes:
-        """Mean over `passes` - 1 passes; the first only brings caches to their state in use."""
+        """Median over all passes but the first, which brings caches to their state in use.
+
+        The median, as a pass that the scheduler interrupts says nothing of the plan.
+        """
         calls, tokens, timed_tokens = self._calls, self._memory.tokens, self._timed_tokens
         logits, taken = self._memory.logits, np.empty_like(self._memory.logits)
         wall_ns, device_ns = [], []
@@ -83,7 +86,7 @@ class CpuPrepared:
                 np.copyto(taken, logits)
                 wall_ns.append(perf_counter_ns() - start)
                 device_ns.append(end - begin)
-        return PassTimes(wall_s=fmean(wall_ns[1:]) * NS, device_s=fmean(device_ns[1:]) * NS)
+        return PassTimes(wall_s=median(wall_ns[1:]) * NS, device_s=median(device_ns[1:]) * NS)
 
     def sample_phases(self) -> PhaseTimes:
         """One pass with a stamp on both sides of each step. Caches are as the last pass left them."""
