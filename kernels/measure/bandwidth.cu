@@ -28,7 +28,7 @@ __device__ __forceinline__ void keep(const BandwidthArgs& args, const float4& su
     if (sum.x + sum.y + sum.z + sum.w == 1.2345e38f) args.out[0] = sum;
 }
 
-extern "C" __global__ void __launch_bounds__(512) dram_read(const __grid_constant__ BandwidthArgs args) {
+extern "C" __global__ void __launch_bounds__(512, 2) dram_read(const __grid_constant__ BandwidthArgs args) {
     const Stamp begin = now();
     const long long count = words(args);
     const long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
@@ -46,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(512) dram_read(const __grid_constan
     report(begin, args.elapsed);
 }
 
-extern "C" __global__ void __launch_bounds__(512) dram_copy(const __grid_constant__ BandwidthArgs args) {
+extern "C" __global__ void __launch_bounds__(512, 2) dram_copy(const __grid_constant__ BandwidthArgs args) {
     const Stamp begin = now();
     const long long count = words(args);
     const long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
@@ -63,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(512) dram_copy(const __grid_constan
 }
 
 // Every block walks the whole of `in`, which lies in L2, from a start of its own; .cg passes L1 by.
-extern "C" __global__ void __launch_bounds__(512) l2_read(const __grid_constant__ BandwidthArgs args) {
+extern "C" __global__ void __launch_bounds__(512, 2) l2_read(const __grid_constant__ BandwidthArgs args) {
     const Stamp begin = now();
     const int count = static_cast<int>(words(args));
     const int step = blockDim.x * IN_FLIGHT;

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from gputop.cubin import FunctionFacts, ptxas_facts, read_cubin
 from gputop.errors import BadInput, NotHere
+from gputop.paths import cache_dir
 
 OPTIONS = ("-std=c++17", "-lineinfo", "--ptxas-options=-v")
 LOWEST_ARCH = "80"
@@ -43,6 +42,8 @@ class Cubin:
     """`sm_90`, `sm_90a`."""
     code: bytes
     functions: Mapping[str, FunctionFacts]
+    log: str
+    """What ptxas said, warnings of lost performance included."""
     digest: str
     """First 12 hex digits of the code's SHA-256: which machine code a time belongs to."""
 
@@ -107,12 +108,7 @@ def compile_source(source: Path, name: str, arch: str, kernel_dirs: tuple[Path, 
         _write_cache(key, *cached)
     code, log = cached
     functions = ptxas_facts(read_cubin(code), log)
-    return Cubin(name, arch, code, functions, hashlib.sha256(code).hexdigest()[:12])
-
-
-def cache_dir() -> Path:
-    """Where compiled kernels are kept."""
-    return platformdirs.user_cache_path("gputop") / "cubin"
+    return Cubin(name, arch, code, functions, log, hashlib.sha256(code).hexdigest()[:12])
 
 
 def read_text(source: Path, name: str) -> str:
@@ -206,7 +202,7 @@ def _own_headers(text: str, folders: tuple[Path, ...]) -> Iterator[Path]:
 def _read_cache(key: str) -> tuple[bytes, str] | None:
     """Code and log, or None: not there, or broken and therefore to be built again."""
     try:
-        content = (cache_dir() / key).read_bytes()
+        content = (cache_dir("cubin") / key).read_bytes()
     except OSError:
         return None
     header, _, code = content.removeprefix(_CACHE_MAGIC).partition(b"\n")
@@ -220,8 +216,8 @@ def _read_cache(key: str) -> tuple[bytes, str] | None:
 
 def _write_cache(key: str, code: bytes, log: str) -> None:
     header = json.dumps({"sha256": hashlib.sha256(code).hexdigest(), "log": log})
-    folder = cache_dir()
     try:
+        folder = cache_dir("cubin")
         folder.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=folder)
         with os.fdopen(handle, "wb") as file:
