@@ -49,7 +49,7 @@ class Catalog(Registry):
             if request.uses:
                 raise BadInput(f"{rung.id} is {plan.peer}'s own pass: no kernel of it can be chosen.")
             sites = ()
-        given = _dispatch(sites, self._rung_uses(chain, sites), {})
+        given = _dispatch(sites, self._rung_uses(chain, plan, dims, sites), {})
         uses = [self._use(name, kernel, plan, dims, sites) for name, kernel in request.uses]
         chosen = _dispatch(sites, uses, given)
         plan = plan.change(dispatch=tuple((site.name, chosen[site.name]) for site in sites))
@@ -77,7 +77,18 @@ class Catalog(Registry):
         """As the registry's, over the launches of every rung too; and each rung resolves at gpt2-small."""
         found: list[str] = []
         launched = list(launches)
+        everywhere = {
+            name
+            for pruned in (False, True)
+            for site in self.sites(WORKLOADS[0].dims, pruned)
+            for name in (site.name, site.phase)
+        }
         for rung in self.rungs:
+            found += [
+                f"rung {rung.id} uses {name}, which is no site"
+                for name, _ in rung.use
+                if name not in everywhere
+            ]
             try:
                 launched += self._launches(rung)
             except BadInput as error:
@@ -125,10 +136,13 @@ class Catalog(Registry):
             chain.insert(0, self.rung(chain[0].before))
         return tuple(chain)
 
-    def _rung_uses(self, chain: tuple[Rung, ...], sites: tuple[Site, ...]) -> list[tuple[str, Kernel]]:
-        """The chain's entries; one for a site that this plan does not have waits for the plan that has it."""
+    def _rung_uses(
+        self, chain: tuple[Rung, ...], plan: Plan, dims: Dims, sites: tuple[Site, ...]
+    ) -> list[tuple[str, Kernel]]:
+        """The chain's entries; one for a site that this plan does not have waits for a plan that has it."""
         present = {name for site in sites for name in (site.name, site.phase)}
-        return [(name, self.kernel(kernel)) for rung in chain for name, kernel in rung.use if name in present]
+        entries = (entry for rung in chain for entry in rung.use if entry[0] in present)
+        return [self._use(name, kernel, plan, dims, sites) for name, kernel in entries]
 
     def _set(self, plan: Plan, name: str, text: str) -> Plan:
         toggle = self.toggle(name)

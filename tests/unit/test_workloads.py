@@ -1,0 +1,104 @@
+"""Workloads by name and from TOML files, and the answer to every broken file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputop.errors import BadInput
+from gputop.spec import Dims
+from gputop.workloads import WORKLOADS, parse_toml, parse_workload
+
+GOOD = {"layers": 2, "d_model": 64, "heads": 4, "d_ff": 256, "seq": 16, "vocab": 100}
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "model.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def toml(**changes: object) -> str:
+    """GOOD with changes, values as TOML text; None leaves the key out."""
+    table = GOOD | changes
+    return "".join(f"{key} = {value}\n" for key, value in table.items() if value is not None)
+
+
+def test_names() -> None:
+    assert parse_workload("gpt2-small").dims == Dims(12, 768, 12, 3072, 128, 256)
+    assert parse_workload("mini").dims == Dims(2, 256, 4, 1024, 128, 256)
+    assert parse_workload("tiny").dims == Dims(2, 64, 4, 256, 16, 256)
+    assert [w.name for w in WORKLOADS] == ["gpt2-small", "mini", "tiny"]
+
+
+def test_a_file(tmp_path: Path) -> None:
+    workload = parse_workload(str(written(tmp_path, toml(seed=7))))
+    assert (workload.name, workload.seed) == ("model", 7)
+    assert workload.dims == Dims(2, 64, 4, 256, 16, 100)
+
+
+def test_a_file_may_name_itself(tmp_path: Path) -> None:
+    assert parse_toml(written(tmp_path, toml(name='"mine"'))).name == "mine"
+
+
+def test_an_unknown_name_gets_the_nearest() -> None:
+    with pytest.raises(BadInput, match=r"Did you mean 'tiny'\?.*gpt2-small"):
+        parse_workload("tinny")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (toml(layer=3), r"unknown key 'layer'\. Did you mean 'layers'\? Allowed: layers, d_model"),
+        (toml(batch=3), r"batch is chosen by the plan.*--batch"),
+        (toml(layers=None), r"missing layers\. A whole file"),
+        (toml(d_model='"64"'), r"d_model must be a whole number, got '64'"),
+        (toml(d_model=64.0), r"d_model must be a whole number, got 64\.0"),
+        (toml(seq="true"), r"seq must be a whole number, got True"),
+        (toml(heads="[4]"), r"heads must be a whole number"),
+        (toml(heads=5), r"heads = 5 does not divide d_model = 64; the nearest that does is 4"),
+        (toml(seq=0), r"seq must be at least 1, got 0"),
+        (toml(vocab=-3), r"vocab must be at least 1, got -3"),
+        (toml(d_ff=10**12), r"d_ff = 1000000000000 is beyond"),
+        (toml(layers=1000, d_model=65536, d_ff=262144), r"GiB of weights; at most 256 GiB"),
+        (toml(seed=-1), r"seed must be a whole number from 0"),
+        (toml(seed='"x"'), r"seed must be a whole number"),
+        (toml(name=3), r"name must be a word"),
+        (toml(name='""'), r"name must be a word"),
+        ("layers = = 2", r"is not TOML: .*line 1.*A whole file"),
+    ],
+)
+def test_a_broken_file_is_answered(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(BadInput, match=says) as caught:
+        parse_toml(written(tmp_path, text))
+    assert "model.toml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_text(tmp_path: Path) -> None:
+    path = tmp_path / "model.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(BadInput, match="is not TOML"):
+        parse_toml(path)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"Cannot read workload .*none\.toml: No such file"):
+        parse_workload(str(tmp_path / "none.toml"))
+
+
+def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "folder.toml").mkdir()
+    with pytest.raises(BadInput, match="Cannot read workload"):
+        parse_workload(str(tmp_path / "folder.toml"))
+
+
+@given(text=st.text(max_size=60))
+def test_any_text_is_a_workload_or_a_sentence(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.mktemp("toml") / "any.toml"
+    path.write_text(text, encoding="utf-8", errors="replace")
+    with pytest.raises(BadInput, match=r"any\.toml"):
+        parse_toml(path)
