@@ -4,144 +4,25 @@
 // no score leaves its warp. Tiles wholly in the future are skipped.
 // Should be faster from 16 queries on; a single query has nothing to share.
 // For d_head of 32, 64 or 128, any seq, leading dimensions of 4. Deterministic: tiles in order.
-#include "args.cuh"
-#include "async_copy.cuh"
-#include "warp.cuh"
-
-constexpr int QUERIES = 16, KEYS = 32, THREADS = 128;
-constexpr int LANES = THREADS / QUERIES;  // threads that share a query, neighbours in one warp
-constexpr int SCORES = KEYS / LANES;      // keys that one of them scores
+#include "flash.cuh"
 
 template <int D>
-struct Shared {
-    static constexpr int LD = D + 4;  // keeps 16-byte alignment and spreads 8 rows over all banks
-    float q[QUERIES][LD];
-    float k[2][KEYS][LD];
-    float v[2][KEYS][LD];
-    float weights[QUERIES][KEYS + 1];
-};
-
-template <int D>
-__device__ void flash(const AttentionArgs& args) {
-    constexpr int CHUNKS = D / 4;              // 16-byte chunks in a row
-    constexpr int GROUPS = D / (4 * LANES);    // groups of 4 columns that a thread owns
+__device__ __forceinline__ void flash_block(const AttentionArgs& args) {
     extern __shared__ float4 shared4[];
-    Shared<D>& shared = *reinterpret_cast<Shared<D>*>(shared4);
-
-    const int head = blockIdx.y, sequence = blockIdx.z;
-    const int first_query = blockIdx.x * QUERIES;
-    const int query = threadIdx.x / LANES, lane = threadIdx.x % LANES;
-    const int skipped = args.seq - args.queries;  // tokens before the first query
-    const int position = skipped + first_query + query;
-    const int block_keys = min(args.seq, skipped + min(first_query + QUERIES, args.queries));
-    const float* q = args.q + static_cast<long long>(sequence) * args.queries * args.ldq + head * D;
-    const long long first_key = static_cast<long long>(sequence) * args.seq * args.ldkv + head * D;
-
-    auto fetch = [&](int buffer, int key0) {
-#pragma unroll
-        for (int i = 0; i < KEYS * CHUNKS / THREADS; ++i) {
-            const int chunk = threadIdx.x + i * THREADS;
-            const int row = chunk / CHUNKS, column = chunk % CHUNKS * 4;
-            const bool inside = key0 + row < args.seq;
-            const long long offset = first_key + static_cast<long long>(inside ? key0 + row : 0) * args.ldkv + column;
-            copy_async_16_or_zero(&shared.k[buffer][row][column], args.k + offset, inside);
-            copy_async_16_or_zero(&shared.v[buffer][row][column], args.v + offset, inside);
-        }
-    };
-
-#pragma unroll
-    for (int i = 0; i < QUERIES * CHUNKS / THREADS; ++i) {
-        const int chunk = threadIdx.x + i * THREADS;
-        const int row = chunk / CHUNKS, column = chunk % CHUNKS * 4;
-        const bool inside = first_query + row < args.queries;
-        const long long offset = static_cast<long long>(inside ? first_query + row : 0) * args.ldq + column;
-        copy_async_16_or_zero(&shared.q[row][column], q + offset, inside);
-    }
-    fetch(0, 0);
-    copy_async_commit();
-
-    float out[GROUPS][4] = {};
-    float peak = LOWEST, sum = 0.0f;
-    int buffer = 0;
-    for (int key0 = 0; key0 < block_keys; key0 += KEYS) {
-        copy_async_wait<0>();
-        __syncthreads();
-        if (key0 + KEYS < block_keys) fetch(buffer ^ 1, key0 + KEYS);
-        copy_async_commit();
-
-        float score[SCORES] = {};
-#pragma unroll 4
-        for (int i = 0; i < D; i += 4) {
-            const float4 a = *reinterpret_cast<const float4*>(&shared.q[query][i]);
-#pragma unroll
-            for (int j = 0; j < SCORES; ++j) {
-                const float4 b = *reinterpret_cast<const float4*>(&shared.k[buffer][lane + j * LANES][i]);
-                score[j] += a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
-            }
-        }
-        float tile_peak = LOWEST;
-#pragma unroll
-        for (int j = 0; j < SCORES; ++j) {
-            const bool seen = key0 + lane + j * LANES <= position;
-            score[j] = seen ? score[j] * args.scale : LOWEST;
-            tile_peak = fmaxf(tile_peak, score[j]);
-        }
-#pragma unroll
-        for (int offset = LANES / 2; offset > 0; offset >>= 1)
-            tile_peak = fmaxf(tile_peak, __shfl_xor_sync(0xffffffffu, tile_peak, offset));
-        const float new_peak = fmaxf(peak, tile_peak);
-        const float shrink = __expf(peak - new_peak);
-        peak = new_peak;
-        sum *= shrink;
-#pragma unroll
-        for (int j = 0; j < SCORES; ++j) {
-            const bool seen = key0 + lane + j * LANES <= position;
-            const float weight = seen ? __expf(score[j] - peak) : 0.0f;
-            shared.weights[query][lane + j * LANES] = weight;
-            sum += weight;
-        }
-#pragma unroll
-        for (int group = 0; group < GROUPS; ++group)
-#pragma unroll
-            for (int j = 0; j < 4; ++j) out[group][j] *= shrink;
-        __syncwarp();
-
-#pragma unroll 8
-        for (int key = 0; key < KEYS; ++key) {
-            const float weight = shared.weights[query][key];
-#pragma unroll
-            for (int group = 0; group < GROUPS; ++group) {
-                const float4 v =
-                    *reinterpret_cast<const float4*>(&shared.v[buffer][key][lane * 4 + group * 4 * LANES]);
-                out[group][0] += weight * v.x;
-                out[group][1] += weight * v.y;
-                out[group][2] += weight * v.z;
-                out[group][3] += weight * v.w;
-            }
-        }
-        __syncwarp();
-        buffer ^= 1;
-    }
-
-#pragma unroll
-    for (int offset = LANES / 2; offset > 0; offset >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
-    if (first_query + query >= args.queries) return;
-    const long long row = static_cast<long long>(sequence) * args.queries + first_query + query;
-    float* target = args.out + row * args.ldo + head * D;
-#pragma unroll
-    for (int group = 0; group < GROUPS; ++group)
-        *reinterpret_cast<float4*>(target + lane * 4 + group * 4 * LANES) =
-            make_float4(out[group][0] / sum, out[group][1] / sum, out[group][2] / sum, out[group][3] / sum);
+    flash<D>(args, *reinterpret_cast<FlashTiles<D>*>(shared4), blockIdx.x, blockIdx.y, blockIdx.z);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) attention_flash_32(const __grid_constant__ AttentionArgs args) {
-    flash<32>(args);
+extern "C" __global__ void __launch_bounds__(flash_shape::THREADS)
+    attention_flash_32(const __grid_constant__ AttentionArgs args) {
+    flash_block<32>(args);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) attention_flash_64(const __grid_constant__ AttentionArgs args) {
-    flash<64>(args);
+extern "C" __global__ void __launch_bounds__(flash_shape::THREADS)
+    attention_flash_64(const __grid_constant__ AttentionArgs args) {
+    flash_block<64>(args);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) attention_flash_128(const __grid_constant__ AttentionArgs args) {
-    flash<128>(args);
+extern "C" __global__ void __launch_bounds__(flash_shape::THREADS)
+    attention_flash_128(const __grid_constant__ AttentionArgs args) {
+    flash_block<128>(args);
 }

@@ -67,7 +67,8 @@ __device__ __forceinline__ void assault(const GemmArgs& args) {
         ahead = ahead + 1 == STAGES ? 0 : ahead + 1;
     }
     __syncthreads();
-    tile.put(args, shared + warp * WarpTile::STORE_FLOATS, block_row + warp_row, block_column + warp_column);
+    tile.put(args, blockIdx.z, shared + warp * WarpTile::STORE_FLOATS, block_row + warp_row,
+             block_column + warp_column);
 }
 
 extern "C" __global__ void __launch_bounds__(256) gemm_w2_assault_tall(const __grid_constant__ GemmArgs args) {

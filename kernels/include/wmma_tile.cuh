@@ -49,8 +49,9 @@ struct WarpTile {
     }
 
     // Fragments do not say which element is whose: they pass through `tile`, STORE_FLOATS of shared
-    // memory of this warp alone, and leave in rows of 32 consecutive columns.
-    __device__ void put(const GemmArgs& args, float* tile, int row0, int column0) const {
+    // memory of this warp alone, and leave in rows of 32 consecutive columns: for part `split` of the
+    // inner axis, or as the finished output where there is one part.
+    __device__ void put(const GemmArgs& args, int split, float* tile, int row0, int column0) const {
 #pragma unroll
         for (int i = 0; i < DOWN; ++i)
 #pragma unroll
@@ -64,7 +65,7 @@ struct WarpTile {
         for (int i = 0; i < ROWS; ++i) {
             const float value = tile[i * LD + lane];
             if (args.splits > 1)
-                partial_tile(args, blockIdx.z)[static_cast<long long>(row0 + i) * args.columns + column] = value;
+                partial_tile(args, split)[static_cast<long long>(row0 + i) * args.columns + column] = value;
             else
                 store(args, value, row0 + i, column);
         }
