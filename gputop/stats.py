@@ -37,7 +37,9 @@ _NORMAL_MAD = 1.4826
 _MAX_CORRELATION = 0.7
 """Of neighbouring blocks; few blocks can't tell more of it from a drift."""
 _PRIOR_COPIES = 2
+"""Copies that the prior behind `aa_floor` weighs."""
 _LARGEST_EXPONENT = 700.0
+"""exp and sinh of more do not fit a float: such a ratio is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,19 +174,18 @@ def aa_floor(copies: Sequence[Paired], minimum: float) -> float:
     With noise well below placement (simulated, floor 0.3 %): where 99 % of copies lie within 0.3 %, two
     copies of one plan are told apart in fewer than 1 % of windows from one copy on; where they spread over
     eight times that, in 13 % with one copy known, 4 % with three, 2 % with five, 1.2 % with twenty.
-    Copies without a finite interval say nothing and are left out.
+    Copies whose interval is infinite say nothing and are left out.
     """
-    known = [c for c in copies if c.effect is not None and math.isfinite(c.half_width)]
+    known = [(abs(c.effect), c.half_width) for c in copies if c.effect is not None and not c.reason]
     least = max(minimum, MIN_FLOOR)
     if not known:
         return least
-    effects = np.array([abs(c.effect) for c in known if c.effect is not None])
-    upper_ends = effects + np.array([c.half_width for c in known])
+    effects, half_widths = np.array(known).T
     prior_scale = least / _student(0.99, _PRIOR_COPIES)
     weight = _PRIOR_COPIES + len(known)
     scale = math.sqrt((_PRIOR_COPIES * prior_scale**2 + float(np.sum(effects**2))) / weight)
     predicted = _student(0.99, weight) * scale
-    return max(least, float(np.quantile(effects, 0.99)), float(np.median(upper_ends)), predicted)
+    return max(least, float(np.quantile(effects, 0.99)), float(np.median(effects + half_widths)), predicted)
 
 
 def verdict(result: Paired, floor: float) -> tuple[Verdict, str]:
@@ -202,8 +203,8 @@ def verdict(result: Paired, floor: float) -> tuple[Verdict, str]:
     if -floor <= result.lo and result.hi <= floor:
         return "SAME", ""
     if result.lo < -floor and result.hi > floor:
-        return "UNRESOLVED", f"spread too wide: +-{100 * result.half_width:.2g} %"
-    return "UNRESOLVED", f"interval crosses the A/A floor of {100 * floor:.2g} %"
+        return "UNRESOLVED", f"spread too wide: +-{_percent(result.half_width)}"
+    return "UNRESOLVED", f"interval crosses the A/A floor of {_percent(floor)}"
 
 
 def narrow_enough(result: Paired, floor: float) -> bool:
@@ -331,6 +332,10 @@ def _pairs(rounds: Floats) -> Floats:
 
 def _all_positive(times: Floats) -> bool:
     return bool(np.all(np.isfinite(times) & (times > 0)))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
 
 
 def _exp(exponent: float) -> float | None:
