@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import importlib
 import re
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
+from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 
 from gputop import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CODE = (".py", ".tcss", ".typed", ".cu", ".cuh")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 
@@ -32,6 +35,17 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
+def test_the_sdist_holds_all_that_the_wheel_is_built_from(tmp_path: Path) -> None:
+    (path,) = SdistBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    folders = ("gputop", "kernels", "phases")
+    sources = {f"{folder}/{name}" for folder in folders for name in _sources(folder, *CODE)}
+    assert sources <= names
+    assert {"LICENSE", "README.md", "Makefile", "pyproject.toml", ".ci/run"} <= names
+    assert [name for name in names if name.startswith(("build/", "dist/", ".venv/", "screenshots/"))] == []
+
+
 def test_the_wheel_is_one_package(wheel: zipfile.ZipFile) -> None:
     tops = {PurePosixPath(name).parts[0] for name in wheel.namelist()}
     assert tops == {"gputop", f"gputop_roofline-{__version__}.dist-info"}
@@ -45,7 +59,7 @@ def test_the_wheel_holds_every_kernel_and_every_phase(wheel: zipfile.ZipFile) ->
     assert phases
     assert {f"gputop/_data/kernels/{name}" for name in kernels} <= names
     assert {f"gputop/phases/{name}" for name in phases} <= names
-    assert {f"gputop/{name}" for name in _sources("gputop", ".py", ".tcss", ".typed")} <= names
+    assert {f"gputop/{name}" for name in _sources("gputop", *CODE)} <= names
     assert "gputop/py.typed" in names
     assert [name for name in names if "__pycache__" in name or name.endswith(".pyc")] == []
 
