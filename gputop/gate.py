@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from gputop.fill import tokens
 from gputop.phases import phases
 from gputop.reference import references
 from gputop.results import Gate, GateStatus, PhaseCheck
-from gputop.spec import Dims, Math, Phase, Plan, Step, Task, View, WeightView, Workload
+from gputop.spec import Dims, Math, Phase, Plan, Step, View, WeightView, Workload
 from gputop.weights import reference_tensor
 
 if TYPE_CHECKING:
@@ -49,11 +50,18 @@ def trace_tokens(workload: Workload, dims: Dims) -> Tokens:
     return tokens(workload, 1, distinct)[np.arange(dims.batch) % distinct]
 
 
-def check_pass(run: Callable[[Tokens, float], Floats], workload: Workload, dims: Dims, math: Math) -> Gate:
+def check_pass(
+    run: Callable[[Tokens, float], Floats],
+    workload: Workload,
+    dims: Dims,
+    math: Math,
+    rows_alike: bool = True,
+) -> Gate:
     """The pass gate of one prepared plan; `run(tokens [batch, seq], poison)` gives logits [batch, vocab].
 
     Token set 0 in every sequence alike, then set 1 in up to `DISTINCT` different ones: equal sequences
-    must give equal bits, different ones each its own reference.
+    must give equal bits unless a kernel of the plan can't promise `rows_alike`, and each sequence must
+    meet its own reference.
     """
     alike = np.repeat(tokens(workload, 0, 1), dims.batch, axis=0)
     unlike = trace_tokens(workload, dims)
@@ -74,7 +82,7 @@ def check_pass(run: Callable[[Tokens, float], Floats], workload: Workload, dims:
             faults.append(_sentence(place, error, tolerance))
         if token_set == 0:
             logits = tuple(float(value) for value in out[0, :2])
-            different = _first_unlike(out)
+            different = _first_unlike(out) if rows_alike else None
             if different is not None:
                 faults.append(
                     f"logits of sequences 0 and {different}, whose tokens are alike, differ in their bits"
@@ -94,7 +102,7 @@ def check_phases(
     """One check a step, in pass order, of a trace made of `steps` that keep every layer.
 
     What a fusing kernel computes in one launch is chained in float64 from its first inputs to its last
-    output. Sequences with the same tokens share one reference, and every row is compared.
+    output. Sequences whose inputs have the same bits share one reference; every row is compared.
     """
     checker = _Checker(trace, workload, plan, dims)
     return tuple(checker.check(step) for step in steps)
@@ -135,60 +143,75 @@ class _Checker:
     def __init__(self, trace: Trace, workload: Workload, plan: Plan, dims: Dims) -> None:
         self._trace, self._workload, self._plan, self._dims = trace, workload, plan, dims
         self._phases: dict[str, Phase] = {phase.name: phase for phase in phases()}
-        ids = trace.read(buffers.whole("tokens", dims)).reshape(dims.batch, dims.seq)
-        _, self._chosen, self._alike = np.unique(ids, axis=0, return_index=True, return_inverse=True)
-        self._alike = self._alike.reshape(-1)
-        self._few = replace(dims, batch=len(self._chosen))
-        """The dims of one of each different sequence."""
 
     def check(self, step: Step) -> PhaseCheck:
-        chain = _Chain(self._few)
+        inputs = {view: _per_sequence(self._trace.read(view), self._dims.batch) for view in _read_by(step)}
+        chosen, alike = _distinct(list(inputs.values()), self._dims.batch)
+        few = replace(self._dims, batch=len(chosen))
+        chain = _Chain(few)
+        for view, values in inputs.items():
+            chain.write(self._few(view, few), values[chosen])
         for task in step.tasks:
-            phase = self._phases[task.site.phase]
-            small = self._shrunk(task)
-            operands = {role: self._operand(operand, chain) for role, operand in task.inputs}
-            expected = np.asarray(phase.reference(operands, small, self._few), np.float64)
-            chain.write(small.output, expected)
-        rows = _per_sequence(expected, self._few.batch)[self._alike].reshape(task.output.rows, -1)
-        error, row = worst_row(self._trace.read(task.output), rows)
+            small = replace(task, output=self._few(task.output, few))
+            operands = {role: self._operand(operand, chain, few) for role, operand in task.inputs}
+            chain.write(small.output, self._phases[task.site.phase].reference(operands, small, few))
+        expected = _per_sequence(chain.read(small.output), few.batch)[alike]
+        out = self._trace.read(task.output)
+        error, row = worst_row(out, expected.reshape(out.shape))
         tolerance = max(self._phases[t.site.phase].tolerances[self._plan.math] for t in step.tasks)
         return PhaseCheck(step.site, task.layer, error, tolerance, row)
 
-    def _operand(self, operand: View | WeightView, chain: _Chain) -> Doubles:
-        if isinstance(operand, WeightView):
-            whole = reference_tensor(self._workload, operand.tensor, operand.layer, self._plan.fold)
-            return whole[operand.start : operand.start + operand.outs]
-        rows = operand.rows * self._few.batch // self._dims.batch
-        chained = chain.read(replace(operand, rows=rows))
-        if chained is not None:
-            return chained
-        read = _per_sequence(self._trace.read(operand), self._dims.batch)[self._chosen]
-        return read.reshape(rows, -1).astype(np.float64)
+    def _operand(self, operand: View | WeightView, chain: _Chain, few: Dims) -> Doubles:
+        if isinstance(operand, View):
+            return chain.read(self._few(operand, few))
+        whole = reference_tensor(self._workload, operand.tensor, operand.layer, self._plan.fold)
+        return whole[operand.start : operand.start + operand.outs]
 
-    def _shrunk(self, task: Task) -> Task:
-        rows = task.output.rows * self._few.batch // self._dims.batch
-        return replace(task, output=replace(task.output, rows=rows))
+    def _few(self, view: View, few: Dims) -> View:
+        """The same rectangle with the rows of fewer sequences."""
+        return replace(view, rows=view.rows * few.batch // self._dims.batch)
 
 
 class _Chain:
-    """What the tasks of one launch have computed so far, laid out as in the buffers."""
+    """What goes into a launch and what its tasks have computed so far, laid out as in the buffers."""
 
     def __init__(self, dims: Dims) -> None:
         self._dims = dims
         self._slots: dict[tuple[str, int], Doubles] = {}
 
-    def write(self, view: View, values: Doubles) -> None:
-        size = buffers.BY_NAME[view.buffer].size(self._dims)
-        slot = self._slots.setdefault((view.buffer, view.slot), np.full(size, np.nan))
-        slot[_elements(view)] = values
+    def write(self, view: View, values: NDArray[Any]) -> None:
+        place = (view.buffer, view.slot)
+        if place not in self._slots:
+            self._slots[place] = np.full(buffers.BY_NAME[view.buffer].size(self._dims), np.nan)
+        self._slots[place][_elements(view)] = values.reshape(view.rows, view.columns)
 
-    def read(self, view: View) -> Doubles | None:
-        """The view's values, or None where not all of them were computed here."""
-        slot = self._slots.get((view.buffer, view.slot))
-        if slot is None:
-            return None
-        values = slot[_elements(view)]
-        return None if np.isnan(values).any() else values
+    def read(self, view: View) -> Doubles:
+        return self._slots[view.buffer, view.slot][_elements(view)]
+
+
+def _read_by(step: Step) -> tuple[View, ...]:
+    """The views that a launch reads, without those that its own tasks write before."""
+    written: set[tuple[str, int]] = set()
+    read: dict[View, None] = {}
+    for task in step.tasks:
+        views = (operand for _, operand in task.inputs if isinstance(operand, View))
+        read |= dict.fromkeys(view for view in views if (view.buffer, view.slot) not in written)
+        written.add((task.output.buffer, task.output.slot))
+    return tuple(read)
+
+
+def _distinct(inputs: Sequence[NDArray[Any]], sequences: int) -> tuple[list[int], list[int]]:
+    """The first sequence of each kind of inputs, and for every sequence the number of its kind."""
+    kinds: dict[bytes, int] = {}
+    chosen: list[int] = []
+    alike: list[int] = []
+    for sequence in range(sequences):
+        digest = blake2b(b"".join(np.ascontiguousarray(rows[sequence]).data for rows in inputs)).digest()
+        if digest not in kinds:
+            kinds[digest] = len(chosen)
+            chosen.append(sequence)
+        alike.append(kinds[digest])
+    return chosen, alike
 
 
 def _per_sequence(rows: NDArray[Any], sequences: int) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gputop import buffers
-from gputop.phases import attention_cpu, attention_cuda
+from gputop.phases import attention_cpu, attention_cuda, megakernel_cuda
 from gputop.phases.sites import in_every_layer
 from gputop.spec import WORD_BYTES, Dims, Phase, Plan, Site, Task, Work
 
@@ -76,6 +76,6 @@ PHASE = Phase(
     reference=reference,
     sites=sites,
     task=task,
-    kernels=attention_cpu.KERNELS + attention_cuda.KERNELS,
+    kernels=attention_cpu.KERNELS + attention_cuda.KERNELS + megakernel_cuda.KERNELS,
     tolerances={"fp32": 1e-5, "tf32": 5e-3, "bf16": 1.5e-2},
 )

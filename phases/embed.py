@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gputop import buffers
-from gputop.phases import embed_cpu, embed_cuda
+from gputop.phases import embed_cpu, embed_cuda, megakernel_cuda
 from gputop.spec import WORD_BYTES, Dims, Phase, Plan, Site, Task, WeightView, Work
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ PHASE = Phase(
     reference=reference,
     sites=sites,
     task=task,
-    kernels=embed_cpu.KERNELS + embed_cuda.KERNELS,
+    kernels=embed_cpu.KERNELS + embed_cuda.KERNELS + megakernel_cuda.KERNELS,
     tolerances={"fp32": 1e-5, "tf32": 3e-3, "bf16": 1e-2},
     place="before",
 )

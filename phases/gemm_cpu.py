@@ -44,6 +44,7 @@ KERNELS = (
         covers=COVERS,
         entries=("cpu_blas_gemm",),
         maths=("fp32",),
+        rows_alike=False,
         traffic=_blas_traffic,
     ),
 )

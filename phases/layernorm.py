@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gputop import buffers
-from gputop.phases import layernorm_cpu, layernorm_cuda
+from gputop.phases import layernorm_cpu, layernorm_cuda, megakernel_cuda
 from gputop.phases.sites import in_every_layer
 from gputop.spec import (
     LAYERNORM_EPS,
@@ -28,7 +28,7 @@ from gputop.spec import (
 if TYPE_CHECKING:
     from gputop.spec import Array
 
-KERNELS: tuple[Kernel, ...] = layernorm_cpu.KERNELS + layernorm_cuda.KERNELS
+KERNELS: tuple[Kernel, ...] = layernorm_cpu.KERNELS + layernorm_cuda.KERNELS + megakernel_cuda.KERNELS
 TOLERANCES: Mapping[Math, float] = {"fp32": 1e-5, "tf32": 3e-3, "bf16": 1e-2}
 
 FLOPS_PER_ELEMENT = 7

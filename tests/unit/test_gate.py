@@ -1,0 +1,448 @@
+"""Both gates: a right pass gets through, and each planted fault is caught and told by name and place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gputop import buffers, gate, reference, weights
+from gputop.catalog import Catalog, plan_dims
+from gputop.fill import tokens
+from gputop.results import Gate, PhaseCheck
+from gputop.spec import Kernel, Plan, Step, Task, View, WeightView
+from gputop.words import parse_word
+from gputop.workloads import WORKLOADS
+
+Floats = NDArray[np.float32]
+Operands = dict[str, Any]
+Spoil = Callable[[Task, Operands, Any], Any]
+"""(task, operands, right output) -> output: a fault planted into one kernel."""
+
+CATALOG = Catalog.load()
+GPT2_SMALL, _, TINY = WORKLOADS
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(reference, "cache_dir", lambda name: tmp_path / name)
+    reference.references.cache_clear()
+    yield
+    reference.references.cache_clear()
+
+
+def elements(view: View) -> NDArray[np.intp]:
+    return view.offset + np.arange(view.rows)[:, None] * view.ld + np.arange(view.columns)
+
+
+@dataclass
+class FloatPass:
+    """A plan in float32, task by task over poisoned buffers, with a fault where one is planted."""
+
+    plan: Plan
+    steps: tuple[Step, ...]
+    keep_layers: bool
+    spoil: Spoil = field(default=lambda task, operands, out: out)
+
+    def run(self, ids: NDArray[np.int32], poison: float) -> Floats:
+        dims = plan_dims(TINY, self.plan)
+        self.memory = {
+            buffer.name: np.full(
+                (buffers.slots(buffer, dims, self.keep_layers), buffer.size(dims)), poison, np.float32
+            )
+            for buffer in buffers.table(self.plan.prune)
+        }
+        self.memory["tokens"][0] = ids.reshape(-1)
+        for task in (task for step in self.steps for task in step.tasks):
+            operands = {role: self._operand(operand) for role, operand in task.inputs}
+            right = CATALOG.phase(task.site.phase).reference(operands, task, dims)
+            self.memory[task.output.buffer][task.output.slot][elements(task.output)] = self.spoil(
+                task, operands, right
+            )
+        return self.memory["logits"].reshape(dims.batch, -1)
+
+    def read(self, view: View) -> Floats:
+        read: Floats = self.memory[view.buffer][view.slot][elements(view)]
+        return read
+
+    def _operand(self, operand: View | WeightView) -> NDArray[Any]:
+        if isinstance(operand, View):
+            return self.read(operand)
+        whole = weights.reference_tensor(TINY, operand.tensor, operand.layer, self.plan.fold)
+        return whole[operand.start : operand.start + operand.outs].astype(np.float32)
+
+
+def passed(plan: Plan, steps: tuple[Step, ...], spoil: Spoil | None = None) -> FloatPass:
+    return FloatPass(plan, steps, False, spoil) if spoil else FloatPass(plan, steps, False)
+
+
+def gate_of(word: str, spoil: Spoil | None = None, catalog: Catalog = CATALOG) -> Gate:
+    """Both gates of a plan on tiny, as a session would run them."""
+    plan = catalog.resolve(parse_word(word), TINY.dims, "cpu")
+    dims = plan_dims(TINY, plan)
+    timed = passed(plan, catalog.steps(plan, dims), spoil)
+    kept_steps = catalog.steps(plan, dims, keep_layers=True)
+    kept = replace(passed(plan, kept_steps, spoil), keep_layers=True)
+    kept.run(gate.trace_tokens(TINY, dims), math.nan)
+    checks = gate.check_phases(kept, kept_steps, TINY, plan, dims)
+    return gate.combine(gate.check_pass(timed.run, TINY, dims, plan.math), checks)
+
+
+# --- right passes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "word", ["cpu-loops", "cpu-transposed", "cpu-folded", "cpu-pruned", "cpu-pruned,fold=off"]
+)
+def test_a_right_pass_gets_through(word: str) -> None:
+    outcome = gate_of(word)
+    assert (outcome.status, outcome.where, outcome.ok) == ("PASS", "", True)
+    assert outcome.pass_error is not None
+    assert 0 < outcome.pass_error < 1e-6
+    assert len(outcome.logits) == 2
+    expected = reference.reference_logits(TINY, 0)[0, :2]
+    assert outcome.logits == pytest.approx(expected.tolist(), rel=1e-4)
+
+
+def test_every_site_is_checked_and_its_worst_kept() -> None:
+    outcome = gate_of("cpu-pruned")
+    assert [check.site for check in outcome.checks] == [s.name for s in CATALOG.sites(TINY.dims, True)]
+    assert {check.tolerance for check in outcome.checks} == {1e-5}
+
+
+def test_the_pass_gate_alone_says_so() -> None:
+    plan = CATALOG.resolve(parse_word("cpu-blas"), TINY.dims, "cpu")
+    steps = CATALOG.steps(plan, TINY.dims)
+    alone = gate.check_pass(passed(plan, steps).run, TINY, TINY.dims, plan.math)
+    assert alone.status == "PASS pass-only"
+    assert gate.combine(alone, ()) == alone
+
+
+def test_both_token_sets_and_both_poisons_are_run() -> None:
+    seen: list[tuple[list[int], float]] = []
+
+    def run(ids: NDArray[np.int32], poison: float) -> Floats:
+        seen.append((ids.reshape(-1).tolist(), poison))
+        return np.zeros((1, 256), np.float32)
+
+    gate.check_pass(run, TINY, TINY.dims, "fp32")
+    assert [ids for ids, _ in seen] == [tokens(TINY, n, 1).reshape(-1).tolist() for n in (0, 1)]
+    assert math.isnan(seen[0][1])
+    assert seen[1][1] == 1e30
+
+
+# --- planted faults -----------------------------------------------------------------------------------
+
+
+def at(phase: str, change: Callable[[Task, Operands, Any], Any], layer: int = 1) -> Spoil:
+    """The change, in one phase of one layer."""
+
+    def spoil(task: Task, operands: Operands, out: Any) -> Any:
+        return change(task, operands, out) if (task.site.phase, task.layer) == (phase, layer) else out
+
+    return spoil
+
+
+def without(role: str) -> Callable[[Task, Operands, Any], Any]:
+    def change(task: Task, operands: Operands, out: Any) -> Any:
+        kept = {name: value for name, value in operands.items() if name != role}
+        return CATALOG.phase(task.site.phase).reference(kept, task, TINY.dims)
+
+    return change
+
+
+def stale_last_row(task: Task, operands: Operands, out: Any) -> Any:
+    spoilt = np.array(out)
+    spoilt[-1] = spoilt[0]
+    return spoilt
+
+
+def zeroed_row(task: Task, operands: Operands, out: Any) -> Any:
+    spoilt = np.array(out)
+    spoilt[3] = 0
+    return spoilt
+
+
+def sees_the_future(task: Task, operands: Operands, out: Any) -> Any:
+    dims = TINY.dims
+    q, k, v = (operands[r].reshape(dims.seq, dims.heads, -1).swapaxes(0, 1) for r in "qkv")
+    scores = q @ k.swapaxes(1, 2) / math.sqrt(dims.d_head)
+    scores[:, np.triu(np.ones((dims.seq, dims.seq), bool), 2)] = -np.inf
+    shares = np.exp(scores - scores.max(-1, keepdims=True))
+    return ((shares / shares.sum(-1, keepdims=True)) @ v).swapaxes(0, 1).reshape(dims.seq, -1)
+
+
+def swapped_heads(task: Task, operands: Operands, out: Any) -> Any:
+    return np.roll(np.array(out), TINY.dims.d_head, axis=1)
+
+
+def skipped_tile(task: Task, operands: Operands, out: Any) -> Any:
+    spoilt = np.array(out)
+    spoilt[:, -16:] = 0
+    return spoilt
+
+
+def slightly_scaled(task: Task, operands: Operands, out: Any) -> Any:
+    return np.array(out) * 1.0001
+
+
+FAULTS: Mapping[str, tuple[str, Callable[[Task, Operands, Any], Any]]] = {
+    "no bias in qkv": ("qkv", without("bias")),
+    "no bias in w1": ("w1", without("bias")),
+    "no residual in wo": ("wo", without("residual")),
+    "no residual in w2": ("w2", without("residual")),
+    "mask off by one": ("attention", sees_the_future),
+    "heads swapped": ("attention", swapped_heads),
+    "stale row in ln2": ("ln2", stale_last_row),
+    "zeroed row in w1": ("w1", zeroed_row),
+    "last tile of w2 skipped": ("w2", skipped_tile),
+    "wrong scale in ln1": ("ln1", slightly_scaled),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_caught_and_placed(fault: str) -> None:
+    phase, change = FAULTS[fault]
+    outcome = gate_of("cpu-blas", at(phase, change))
+    assert outcome.status == "FAIL"
+    assert not outcome.ok
+    assert f"{phase} of layer 1, row " in outcome.where
+    assert [check.site for check in outcome.checks if not check.ok] == [phase]
+
+
+@pytest.mark.parametrize(("phase", "weight"), [("qkv", "wqkv"), ("w1", "w1"), ("head", "whead")])
+def test_a_missing_fold_is_caught(phase: str, weight: str) -> None:
+    """The weights are taken from the master, never from what the backend prepared."""
+
+    def unfolded(task: Task, operands: Operands, out: Any) -> Any:
+        plain = weights.reference_tensor(TINY, weight, task.layer, folded=False)
+        return CATALOG.phase(phase).reference(operands | {"w": plain}, task, TINY.dims)
+
+    outcome = gate_of("cpu-folded", at(phase, unfolded, layer=0))
+    assert outcome.status == "FAIL"
+    assert [check.site for check in outcome.checks if not check.ok] == [phase]
+
+
+def test_a_fault_that_the_logits_can_not_see_is_caught_by_the_phases() -> None:
+    """Of the last layer's output only each sequence's last row is read."""
+    plan = CATALOG.resolve(parse_word("cpu-blas"), TINY.dims, "cpu")
+    spoil = at("w2", zeroed_row)
+    run = passed(plan, CATALOG.steps(plan, TINY.dims), spoil).run
+    assert gate.check_pass(run, TINY, TINY.dims, "fp32").ok
+    assert gate_of("cpu-blas", spoil).where.startswith("w2 of layer 1, row 3: 1 from float64, allowed 1e-05")
+
+
+def test_a_row_left_unwritten_is_told_where_it_happened_first() -> None:
+    """What reads it is not finite either."""
+
+    def unwritten_row(task: Task, operands: Operands, out: Any) -> Any:
+        spoilt = np.array(out)
+        spoilt[3] = np.nan
+        return spoilt
+
+    outcome = gate_of("cpu-blas", at("w1", unwritten_row))
+    assert outcome.where.startswith("w1 of layer 1, row 3: not finite (and 1 more")
+
+
+def test_logits_that_are_not_finite_fail_without_a_number() -> None:
+    outcome = gate_of("cpu-blas", at("head", lambda task, operands, out: out * np.nan, layer=0))
+    assert (outcome.status, outcome.pass_error) == ("FAIL", None)
+    assert "head of layer 0, row 0: not finite" in outcome.where
+    assert "logits of token set 0, sequence 0, buffers poisoned with nan: not finite" in outcome.where
+
+
+def test_a_read_of_poison_is_caught_though_relu_launders_it() -> None:
+    """max(nan, 0) is 0 on a GPU: there the NaN run can pass and the 1e30 run must not."""
+    plan = CATALOG.resolve(parse_word("cpu-blas"), TINY.dims, "cpu")
+
+    def run(ids: NDArray[np.int32], poison: float) -> Floats:
+        out = reference.float64_pass(TINY, ids).astype(np.float32)
+        out[0, 5] += np.fmax(np.float32(poison), np.float32(0))
+        return out
+
+    outcome = gate.check_pass(run, TINY, TINY.dims, plan.math)
+    assert outcome.status == "FAIL"
+    assert "token set 1" in outcome.where
+    assert "token set 0" not in outcome.where
+
+
+# --- batches ------------------------------------------------------------------------------------------
+
+
+def exact(ids: NDArray[np.int32]) -> Floats:
+    return np.stack([reference.float64_pass(TINY, ids[i : i + 1])[0] for i in range(len(ids))]).astype(
+        np.float32
+    )
+
+
+def test_a_batch_is_run_alike_and_unlike() -> None:
+    dims = replace(TINY.dims, batch=12)
+    seen: list[NDArray[np.int32]] = []
+
+    def run(ids: NDArray[np.int32], poison: float) -> Floats:
+        seen.append(ids)
+        return exact(ids)
+
+    assert gate.check_pass(run, TINY, dims, "fp32").status == "PASS pass-only"
+    assert [ids.shape for ids in seen] == [(12, 16), (12, 16)]
+    assert len(np.unique(seen[0], axis=0)) == 1
+    assert len(np.unique(seen[1], axis=0)) == 5
+    for distance in (1, 2, 4):
+        assert (seen[1][distance:] != seen[1][:-distance]).any(axis=1).all()
+
+
+def test_one_different_bit_between_alike_sequences_fails() -> None:
+    dims = replace(TINY.dims, batch=3)
+
+    def run(ids: NDArray[np.int32], poison: float) -> Floats:
+        out = exact(ids)
+        if len(np.unique(ids, axis=0)) == 1:
+            out[2, 7] = np.nextafter(out[2, 7], np.float32(np.inf))
+        return out
+
+    outcome = gate.check_pass(run, TINY, dims, "fp32")
+    assert outcome.status == "FAIL"
+    assert "logits of sequences 0 and 2" in outcome.where
+    assert "bits" in outcome.where
+
+
+@pytest.mark.parametrize("distance", [1, 2, 4])
+def test_a_leak_between_sequences_fails(distance: int) -> None:
+    dims = replace(TINY.dims, batch=8)
+    outcome = gate.check_pass(lambda ids, poison: np.roll(exact(ids), distance, axis=0), TINY, dims, "fp32")
+    assert outcome.status == "FAIL"
+    assert "token set 1, sequence" in outcome.where
+
+
+def test_phases_of_a_batch_are_checked_in_every_row() -> None:
+    """Sequences that are given the same share one reference; the seventh's rows are still compared."""
+    plan = CATALOG.resolve(parse_word("cpu-blas,batch=7"), TINY.dims, "cpu")
+    dims = plan_dims(TINY, plan)
+    steps = CATALOG.steps(plan, dims, keep_layers=True)
+
+    def stale(task: Task, operands: Operands, out: Any) -> Any:
+        spoilt = np.array(out)
+        spoilt[-1] = spoilt[-2]
+        return spoilt
+
+    for spoil, wrong in ((None, []), (at("attention", stale), ["attention"])):
+        kept = replace(passed(plan, steps, spoil), keep_layers=True)
+        kept.run(gate.trace_tokens(TINY, dims), 1e30)
+        checks = gate.check_phases(kept, steps, TINY, plan, dims)
+        assert [check.site for check in checks if not check.ok] == wrong
+    assert next(check.row for check in checks if not check.ok) == 7 * 16 - 1
+
+
+# --- kernels that fuse --------------------------------------------------------------------------------
+
+
+def test_a_fused_step_is_held_against_its_chained_phases() -> None:
+    """Nothing of its inside is read: the fused kernel may leave it unwritten."""
+    fused = Kernel("ln2_w1", "cpu", "", ("ln2", "w1"), fuses=True)
+    catalog = replace(
+        CATALOG,
+        phases=tuple(
+            replace(phase, kernels=(*phase.kernels, fused)) if phase.name in fused.covers else phase
+            for phase in CATALOG.phases
+        ),
+    )
+    plan = catalog.resolve(parse_word("cpu-pruned,w1:ln2_w1"), TINY.dims, "cpu")
+    steps = catalog.steps(plan, TINY.dims, keep_layers=True)
+    kept = replace(passed(plan, steps), keep_layers=True)
+    kept.run(gate.trace_tokens(TINY, TINY.dims), math.nan)
+    kept.memory["xn2"][:] = np.nan
+    checks = {check.site: check for check in gate.check_phases(kept, steps, TINY, plan, TINY.dims)}
+    assert checks["ln2+w1"].ok
+    assert checks["ln2@1+w1@1"].ok
+    kept.memory["h"][0, 300] += np.float32(0.01)
+    failed = [check for check in gate.check_phases(kept, steps, TINY, plan, TINY.dims) if not check.ok]
+    assert [(check.site, check.layer, check.row) for check in failed][0] == ("ln2+w1", 0, 1)
+
+
+# --- combining ----------------------------------------------------------------------------------------
+
+PASSED = Gate("PASS pass-only", 1e-7, 1e-5)
+
+
+def test_combine_keeps_the_worst_of_each_site_and_names_the_first_that_failed() -> None:
+    checks = (
+        PhaseCheck("w1", 0, 1e-7, 1e-5, 4),
+        PhaseCheck("w1", 1, 2e-5, 1e-5, 5),
+        PhaseCheck("w2", 1, None, 1e-5, 6),
+        PhaseCheck("w2", 2, 1e-3, 1e-5, 7),
+    )
+    outcome = gate.combine(PASSED, checks)
+    assert outcome.status == "FAIL"
+    assert outcome.checks == (checks[1], checks[2])
+    assert outcome.where == "w1 of layer 1, row 5: 2e-05 from float64, allowed 1e-05 (and 2 more checks)"
+
+
+def test_a_failed_pass_stays_failed_whatever_the_phases_say() -> None:
+    failed = replace(PASSED, status="FAIL", pass_error=1.0, where="logits are off")
+    outcome = gate.combine(failed, (PhaseCheck("w1", 0, 1e-7, 1e-5, 0),))
+    assert (outcome.status, outcome.where) == ("FAIL", "logits are off")
+
+
+# --- the reference's cache ----------------------------------------------------------------------------
+
+
+def test_the_reference_is_kept_and_a_broken_entry_computed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = reference.reference_logits(TINY, 0, 2)
+    (file,) = (tmp_path / "references").rglob("*.npy")
+    with monkeypatch.context() as patch:
+        patch.setattr(reference, "float64_pass", lambda workload, ids: pytest.fail("not read back"))
+        reference.references.cache_clear()
+        assert np.array_equal(reference.reference_logits(TINY, 0, 1), first[:1])
+    for broken in (b"", b"no array", file.read_bytes()[:-8]):
+        file.write_bytes(broken)
+        reference.references.cache_clear()
+        assert np.array_equal(reference.reference_logits(TINY, 0, 2), first)
+    np.save(file, np.full_like(first, np.nan))
+    reference.references.cache_clear()
+    assert np.array_equal(reference.reference_logits(TINY, 0, 2), first)
+
+
+def test_seeds_and_token_sets_are_kept_apart() -> None:
+    logits = [
+        reference.reference_logits(workload, token_set)
+        for workload in (TINY, replace(TINY, seed=1))
+        for token_set in (0, 1)
+    ]
+    assert len({array.tobytes() for array in logits}) == 4
+
+
+def test_a_cache_that_can_not_be_written_costs_nothing_but_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    monkeypatch.setattr(reference, "cache_dir", lambda name: tmp_path / "file" / name)
+    assert reference.reference_logits(TINY, 0).shape == (1, 256)
+
+
+def test_the_shipped_logits_are_those_computed_here() -> None:
+    """If not, the fill or the reference has changed: `reference.ship(WORKLOADS[0])` writes them again.
+
+    The first token set stands for both, for time: the two are written by one call.
+    """
+    (computed,) = reference.compute(GPT2_SMALL, ((0, 1),))
+    weights.master.cache_clear()
+    kept = reference.reference_logits(GPT2_SMALL, 0)
+    np.testing.assert_allclose(kept, computed, rtol=1e-10, atol=1e-12)
+
+
+def test_the_standard_workload_ships_all_that_the_gate_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "compute", lambda *wanted: pytest.fail("computed"))
+    for batch in (1, 2, 128):
+        dims = replace(GPT2_SMALL.dims, batch=batch)
+        outcome = gate.check_pass(
+            lambda ids, poison: np.zeros((len(ids), 256), np.float32), GPT2_SMALL, dims, "fp32"
+        )
+        assert outcome.pass_error == pytest.approx(1.0)
