@@ -188,6 +188,7 @@ class Launch:
 
     entry: str
     grid: tuple[int, int, int]
+    """(0, 0, 0) of a cooperative launch: one wave, (blocks that an SM holds of it x SMs, 1, 1)."""
     block: tuple[int, int, int]
     args: tuple[Argument, ...]
     source: str = ""
@@ -217,12 +218,19 @@ class Kernel:
     source: str = ""
     """`<family>/<nn>_<idea>.cu` below kernels/; empty for cpu and library kernels."""
     fuses: bool = False
+    stamped: bool = False
+    """With `fuses`: it writes every task's output to memory and notes when each of its tasks ends, so that
+    gate, model and phase table see them apart. The notes are a `Scratch` named `stamps`: of each task's
+    end, and before them of the first one's begin, cycles and nanoseconds as two int64."""
     maths: tuple[Math, ...] = ("fp32", "tf32", "bf16")
     layouts: tuple[Layout, ...] = ("row", "transposed")
     fused_stores: bool = False
     """Whether it can write bias, ReLU and residual in its own store."""
     library: str = ""
     min_arch: int = 80
+    rows_alike: bool = True
+    """Whether equal rows of input give equal bits wherever they stand. A BLAS need not: it chooses code by
+    a row's place in its block, and so rounds in another order."""
     limits: Callable[[Task, Plan, Dims], str | None] | None = None
     """Why it can't take this task (`needs K a multiple of 16, got 100`), or None."""
     launches: Callable[[tuple[Task, ...], Plan, Dims], tuple[Launch, ...]] | None = None
@@ -294,8 +302,14 @@ class Step:
 
     @property
     def site(self) -> str:
-        """`w1`, or for a fused kernel `ln2+w1`."""
-        return "+".join(task.site.name for task in self.tasks)
+        """`w1`, or for a fused kernel `ln2+w1`; a site that occurs several times stands once."""
+        return "+".join(dict.fromkeys(task.site.name for task in self.tasks))
+
+    def apart(self) -> tuple[Step, ...]:
+        """One step a task where the kernel stamps its tasks, else this one: what is checked and timed."""
+        if not self.kernel.stamped:
+            return (self,)
+        return tuple(Step(self.kernel, (task,)) for task in self.tasks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,8 +58,8 @@ class PreparedLanes:
         return lane
 
     def check_phases(self, lane: PreparedLane, say: Say) -> Gate:
-        """Both gates of a lane that passed the first; the phase gate runs once for what is prepared."""
-        if lane.gate.status != "PASS pass-only":
+        """Both gates of a lane. The phase gate runs once for what is prepared; it says where a pass fails."""
+        if lane.gate.checks or not lane.prepared.steps:
             return lane.gate
         workload, plan = self._backend.workload, lane.plan
         dims = plan_dims(workload, plan)
@@ -73,7 +73,7 @@ class PreparedLanes:
         return lane.gate
 
     def drop_copies(self) -> None:
-        """Close every copy, so that the next ones lie elsewhere."""
+        """Close every copy; the plans themselves stay."""
         self._close([key for key in self._lanes if key[1]])
 
     def room_for(self, plan: Plan) -> bool:
@@ -96,7 +96,8 @@ class PreparedLanes:
             return logits
 
         say(f"checking the answer of {plan.word}")
-        outcome = gate.check_pass(run, workload, dims, plan.math)
+        rows_alike = all(step.kernel.rows_alike for step in prepared.steps)
+        outcome = gate.check_pass(run, workload, dims, plan.math, rows_alike)
         return PreparedLane(plan, prepared, outcome, min(times))
 
     def _make_room(self, plan: Plan, held: tuple[PreparedLane, ...]) -> None:

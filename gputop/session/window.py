@@ -10,7 +10,7 @@ from typing import Literal
 
 from gputop import stats
 from gputop.backends.base import Say
-from gputop.results import Comparison, Lane, Row, Window
+from gputop.results import Ceilings, Comparison, Lane, Row, Window
 from gputop.session import comparing
 from gputop.session.bench import Bench
 from gputop.session.lanes import PreparedLane
@@ -44,12 +44,20 @@ class Order:
 
 def measure_window(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
     """Gate, warm up, sample, compare, read. BadInput where a plan does not fit into memory."""
+    try:
+        return _measure(bench, order, stop, say)
+    finally:
+        # Copies of the next window must lie elsewhere to tell what placement is worth.
+        bench.lanes.drop_copies()
+
+
+def _measure(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
     bench.windows += 1
     number, start = bench.windows, perf_counter()
     time_utc = datetime.now(UTC).isoformat(timespec="seconds")
     lanes = _prepare(bench, order, say)
     sampled = {role: LaneSamples(lane) for role, lane in lanes.items() if lane.gate.ok}
-    stopped_because, comparison, note = _sample(bench, sampled, order.seconds, stop, say)
+    stopped_because, comparison, notes = _sample(bench, sampled, order.seconds, stop, say)
     health = bench.backend.health()
     occasion = Occasion(
         number=number,
@@ -62,6 +70,8 @@ def measure_window(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
         versions=bench.versions,
     )
     rows, advice = _read(bench, sampled, comparison, occasion, say)
+    if sampled:
+        notes = (*notes, *_untrusted(bench.ceilings(say)))
     return Window(
         number=number,
         time_utc=time_utc,
@@ -74,7 +84,7 @@ def measure_window(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
         stopped_because=stopped_because,
         advice=advice,
         verdict=_verdict(lanes, comparison),
-        notes=(note,) if note else (),
+        notes=notes,
     )
 
 
@@ -86,20 +96,20 @@ def _prepare(bench: Bench, order: Order, say: Say) -> dict[Role, PreparedLane]:
         lanes["pinned"] = bench.lanes.get(pinned, say, held=lanes.values())
         if pinned.word == current.word:
             lanes["current"] = bench.lanes.get(current, say, copy=1, held=lanes.values())
-    if order.check_phases:
-        for lane in lanes.values():
+    for lane in lanes.values():
+        if order.check_phases or not lane.gate.ok:
             bench.lanes.check_phases(lane, say)
     return lanes
 
 
 def _sample(
     bench: Bench, sampled: Mapping[Role, LaneSamples], seconds: float | None, stop: Stop, say: Say
-) -> tuple[str, Comparison | None, str]:
+) -> tuple[str, Comparison | None, tuple[str, ...]]:
     """Why the window ended, the comparison where there are two lanes, and what else to say."""
     if "pinned" not in sampled or "current" not in sampled:
-        return _sample_alone(sampled, seconds, stop, say), None, ""
+        return _sample_alone(sampled, seconds, stop, say), None, ()
     pinned, current = sampled["pinned"], sampled["current"]
-    copies, note = _copies(bench, pinned, current, say)
+    copies, notes = _copies(bench, pinned, current, say)
     floor = bench.noise.floor(pinned.lane.plan.word, "device")
 
     def enough() -> str:
@@ -116,9 +126,8 @@ def _sample(
     )
     for copy in copies:
         _keep_noise(bench, pinned, copy)
-    bench.lanes.drop_copies()
     comparison = comparing.compare(pinned, current, bench.noise, bench.backend.timer_floor_s)
-    return stopped_because, comparison, note
+    return stopped_because, comparison, notes
 
 
 def _sample_alone(sampled: Mapping[Role, LaneSamples], seconds: float | None, stop: Stop, say: Say) -> str:
@@ -136,12 +145,12 @@ def _sample_alone(sampled: Mapping[Role, LaneSamples], seconds: float | None, st
 
 def _copies(
     bench: Bench, pinned: LaneSamples, current: LaneSamples, say: Say
-) -> tuple[list[LaneSamples], str]:
+) -> tuple[list[LaneSamples], tuple[str, ...]]:
     """Independently prepared copies of the pinned plan for its A/A floor, and why there are none."""
     plan, pass_s = pinned.lane.plan, pinned.lane.pass_s
     known = bench.noise.count(plan.word)
     if pass_s > LONG_PASS_S:
-        return [], "A/A floor: this backend's minimum; a copy of a pass this long would take minutes"
+        return [], ("A/A floor: this backend's minimum; a copy of a pass this long would take minutes",)
     if pass_s < SHORT_PASS_S:
         wanted = 1 if known >= ENOUGH_COPIES else 3
     else:
@@ -149,9 +158,9 @@ def _copies(
     held = [pinned.lane, current.lane]
     while len(held) < 2 + wanted:
         if not bench.lanes.room_for(plan):
-            return _lanes_of(held[2:]), "A/A floor: no memory for more copies of the pinned plan"
+            return _lanes_of(held[2:]), ("A/A floor: no memory for more copies of the pinned plan",)
         held.append(bench.lanes.get(plan, say, copy=len(held), held=held))
-    return _lanes_of(held[2:]), ""
+    return _lanes_of(held[2:]), ()
 
 
 def _lanes_of(copies: list[PreparedLane]) -> list[LaneSamples]:
@@ -187,6 +196,12 @@ def _read(
         if role == "current":
             advice = bench.advice(plan, rows[role], physics, machine)
     return rows, advice
+
+
+def _untrusted(ceilings: Ceilings) -> tuple[str, ...]:
+    """What is wrong with the ceilings, once each."""
+    reasons = dict.fromkeys(item.status for item in ceilings.items if item.status != "ok")
+    return tuple(f"ceilings: {reason}; `gputop calibrate --force` measures them again" for reason in reasons)
 
 
 def _lane(role: Role, lane: PreparedLane, samples: LaneSamples | None, rows: tuple[Row, ...]) -> Lane:

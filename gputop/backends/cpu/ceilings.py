@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -23,23 +24,30 @@ from gputop.backends.cpu.memory import aligned
 from gputop.paths import cache_dir
 from gputop.results import SCHEMA_CEILINGS, Ceiling, Ceilings
 
-PEAK_SIDE = 1024
-"""Side of the square product that shows the BLAS at its best: far above its blocking sizes."""
+PEAK_SIDE = 768
+"""Side of the square product that shows the BLAS at its best: well above its blocking sizes."""
 READ_BYTES = 340 * 1000 * 1000
 """A read of at least the weight set of gpt2-small, beyond any cache."""
 READ_COLUMNS = 4096
-TRIES = 3
-CALLS = 2000
+TRIES = 5
+CALLS = 100
+"""Few enough that some run of them is not interrupted."""
+CALL_TRIES = 50
+STAMPS = 2000
+BUSY = 0.5
+"""Others' load, as a share of the cores, above which a peak is not to be trusted and not kept."""
 
 
 def measure(say: Say) -> Ceilings:
-    """All peaks; takes about a second."""
+    """All peaks; takes about half a second. On a busy machine each one's status says so."""
     say("measuring this machine's ceilings")
+    status = _status()
+    items = (*_products(), *_reads(), _call())
     return Ceilings(
         device=machine.processor(),
         driver=None,
         time_utc=datetime.now(UTC).isoformat(timespec="seconds"),
-        items=(*_products(), *_reads(), _call()),
+        items=tuple(replace(item, status=status) for item in items),
         versions=machine.versions(),
     )
 
@@ -53,7 +61,9 @@ def load() -> Ceilings | None:
 
 
 def save(ceilings: Ceilings) -> None:
-    """Keep them. A cache that can't be written costs a second next time, no more."""
+    """Keep them if they can be trusted. A cache that can't be written costs its time again, no more."""
+    if any(item.status != "ok" for item in ceilings.items):
+        return
     path = _cache_file()
     part = path.with_suffix(f".{os.getpid()}")
     try:
@@ -66,7 +76,7 @@ def save(ceilings: Ceilings) -> None:
 
 def timer_floor_s() -> float:
     """Step of the clock plus its spread: two stamps in a row, median and 99th percentile."""
-    stamps = [perf_counter() for _ in range(CALLS)]
+    stamps = [perf_counter() for _ in range(STAMPS)]
     between = np.diff(stamps)
     median, high = np.percentile(between, (50, 99))
     return float(median + (high - median))
@@ -126,12 +136,20 @@ def _call() -> Ceiling:
             call()
 
     how = f"multiplying two arrays of one element, mean of {CALLS}"
-    return Ceiling("call", _best_s(many) / CALLS, "s", how, machine.clock_hz())
+    return Ceiling("call", _best_s(many, CALL_TRIES) / CALLS, "s", how, machine.clock_hz())
 
 
-def _best_s(work: Callable[[], object]) -> float:
+def _status() -> str:
+    """`ok`, or that other programs are at work: every peak is then lower than the machine's."""
+    load = machine.load()
+    if load is None or load <= machine.cores() * BUSY + 1:
+        return "ok"
+    return f"measured on a busy machine (load {load:.1f} on {machine.cores()} cores)"
+
+
+def _best_s(work: Callable[[], object], tries: int = TRIES) -> float:
     times = []
-    for _ in range(TRIES):
+    for _ in range(tries):
         start = perf_counter()
         work()
         times.append(perf_counter() - start)

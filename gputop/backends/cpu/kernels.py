@@ -75,7 +75,7 @@ def gemm(multiply: Multiply, task: Task, memory: Memory, plan: Plan, dims: Dims)
     if (bias := task.operand("bias")) is not None:
         calls.append(partial(np.add, product, memory.vector(_as_weight(bias)), product))
     if task.relu:
-        calls.append(partial(np.maximum, product, ZERO, product))
+        calls.append(partial(np.maximum, product, ZERO, out=product))
     if addend is not None:
         calls.append(partial(np.add, product, addend, out))
     return tuple(calls)

@@ -48,6 +48,11 @@ def clock_hz() -> float | None:
     return float(mhz) * 1e6 if mhz else None
 
 
+def load() -> float | None:
+    """Programs that wanted to run in the last minute, on average, this one included."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
 def last_cache_bytes() -> int | None:
     """Size of the largest cache that the first core sees."""
     sizes = [_text(path) for path in CACHES.glob("index*/size")]
