@@ -301,13 +301,15 @@ VARIANTS: tuple[Variant, ...] = (
 )
 
 
-def _library_launches(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
-    task = tasks[0]
+def _library_launches(
+    library: str, operation: str, fuses: bool, tasks: tuple[Task, ...], plan: Plan, dims: Dims
+) -> tuple[Launch, ...]:
+    task, fused = tasks[0], fuses and plan.fused_stores
     products = tuple(
-        Launch("gemm", (0, 0, 0), (0, 0, 0), arguments(part, False, 1), library="cublas")
+        Launch(operation, (0, 0, 0), (0, 0, 0), arguments(part, fused, 1), library=library)
         for part in parts(task, plan, dims)
     )
-    return (*products, *store_launch(task))
+    return (*products, *(() if fused else store_launch(task)))
 
 
 def _library_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
@@ -317,15 +319,42 @@ def _library_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic
     return Traffic(flops=2.0 * site.rows * site.columns * site.inner, pipe=pipe)
 
 
-CUBLAS = Kernel(
-    name="cublas",
-    backend="cuda",
-    idea="The vendor's library chooses; bias, ReLU and residual follow in a launch of ours.",
-    covers=COVERS,
-    maths=("fp32", "tf32"),
-    library="cublas",
-    launches=_library_launches,
-    traffic=_library_traffic,
+def _library(name: str, library: str, operation: str, fuses: bool, idea: str) -> Kernel:
+    return Kernel(
+        name=name,
+        backend="cuda",
+        idea=idea,
+        covers=COVERS,
+        maths=("fp32", "tf32"),
+        fused_stores=fuses,
+        library=library,
+        launches=lambda tasks, plan, dims: _library_launches(library, operation, fuses, tasks, plan, dims),
+        traffic=_library_traffic,
+    )
+
+
+LIBRARIES = (
+    _library(
+        "cublas",
+        "cublas",
+        "gemm",
+        False,
+        "The vendor's library chooses; bias, ReLU and residual follow in a launch of ours.",
+    ),
+    _library(
+        "cublaslt",
+        "cublaslt",
+        "gemm",
+        True,
+        "The same library with bias, ReLU and residual in its epilogue; its heuristic chooses.",
+    ),
+    _library(
+        "cublaslt_best",
+        "cublaslt",
+        "gemm_best",
+        True,
+        "The fastest of the heuristic's first 16 algorithms, measured on this device beforehand.",
+    ),
 )
 
-KERNELS: tuple[Kernel, ...] = (*(_kernel(variant) for variant in VARIANTS), CUBLAS)
+KERNELS: tuple[Kernel, ...] = (*(_kernel(variant) for variant in VARIANTS), *LIBRARIES)

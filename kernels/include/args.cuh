@@ -52,3 +52,23 @@ struct StoreArgs {
     int rows, columns, ldr, ldc;
     int relu;
 };
+
+struct PassArgs {
+    const int* tokens;       // [batch * seq]
+    const float* embedding;  // [vocab, d_model]
+    const float* position;   // [seq, d_model]
+    // Weights [inner, columns] and biases of layer 0; those of the next layer follow.
+    const float *wqkv, *bqkv, *wo, *bo, *w1, *b1, *w2, *b2;
+    const float *whead, *bhead;
+    // Activations of layer 0; those of the next layer follow where `kept`, else all layers use these.
+    float *x, *xn1, *qkv, *att, *x_mid, *xn2, *h;
+    // Of the last layer and after it: one row a sequence.
+    float *q_last, *att_last, *x_mid_last, *xn2_last, *h_last, *x_last, *xnf, *logits;
+    float* partial;     // parts of the product under way
+    long long* stamps;  // [tasks + 1][2]: cycles and nanoseconds of block 0
+    int batch, seq, layers, d_model, heads, d_ff, vocab;
+    int kept;
+    int splits_qkv, splits_wo, splits_w1, splits_w2, splits_kv;
+    int splits_q_last, splits_wo_last, splits_w1_last, splits_w2_last, splits_head;
+    float eps, scale;
+};

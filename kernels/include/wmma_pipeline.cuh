@@ -1,0 +1,50 @@
+// A block's tile of a product by WMMA over a ring of STAGES buffers, STAGES - 1 copies under way.
+#pragma once
+#include "staged_tile.cuh"
+#include "wmma_tile.cuh"
+
+template <int ROWS, int COLUMNS, int DEPTH, int STAGES>
+struct WmmaPipeline {
+    static constexpr int WARPS_X = COLUMNS / WarpTile::COLUMNS;
+    static constexpr int WARPS = WARPS_X * (ROWS / WarpTile::ROWS);
+    static constexpr int THREADS = 32 * WARPS;
+    using Stage = StagedTile<ROWS, COLUMNS, DEPTH, THREADS, 4, 8>;
+    static constexpr int FLOATS = STAGES * Stage::FLOATS;  // of shared memory
+    static_assert(FLOATS >= WARPS * WarpTile::STORE_FLOATS, "the tile leaves through the same memory");
+
+    // Part `split` of the tile at (row0, column0): into args.partial, or finished where there is one part.
+    // A block that goes on to other work in `shared` must synchronise first.
+    static __device__ __forceinline__ void multiply(const GemmArgs& args, float* shared, int row0, int column0,
+                                                    int split) {
+        const int warp = threadIdx.x >> 5;
+        const int warp_row = warp / WARPS_X * WarpTile::ROWS, warp_column = warp % WARPS_X * WarpTile::COLUMNS;
+        const int begin = split_begin(args, split, DEPTH);
+        const int steps = (split_begin(args, split + 1, DEPTH) - begin) / DEPTH;
+
+        WarpTile tile;
+        tile.clear();
+#pragma unroll
+        for (int stage = 0; stage < STAGES - 1; ++stage) {
+            if (stage < steps)
+                Stage::fetch(args, shared + stage * Stage::FLOATS, row0, column0, begin + stage * DEPTH);
+            copy_async_commit();
+        }
+        int stage = 0, ahead = STAGES - 1;
+#pragma unroll 1
+        for (int step = 0; step < steps; ++step) {
+            copy_async_wait<STAGES - 2>();
+            __syncthreads();
+            if (step + STAGES - 1 < steps)
+                Stage::fetch(args, shared + ahead * Stage::FLOATS, row0, column0,
+                             begin + (step + STAGES - 1) * DEPTH);
+            copy_async_commit();
+            float* from = shared + stage * Stage::FLOATS;
+            tile.multiply<DEPTH, Stage::A_LD, Stage::W_LD>(Stage::a_tile(from) + warp_row * Stage::A_LD,
+                                                           Stage::w_tile(from) + warp_column);
+            stage = stage + 1 == STAGES ? 0 : stage + 1;
+            ahead = ahead + 1 == STAGES ? 0 : ahead + 1;
+        }
+        __syncthreads();
+        tile.put(args, split, shared + warp * WarpTile::STORE_FLOATS, row0 + warp_row, column0 + warp_column);
+    }
+};
