@@ -59,9 +59,9 @@ def check_pass(
 ) -> Gate:
     """The pass gate of one prepared plan; `run(tokens [batch, seq], poison)` gives logits [batch, vocab].
 
-    Token set 0 in every sequence alike, then set 1 in up to `DISTINCT` different ones: equal sequences
-    must give equal bits unless a kernel of the plan can't promise `rows_alike`, and each sequence must
-    meet its own reference.
+    Token set 0 in every sequence alike, then set 1 in up to `DISTINCT` different ones. Each sequence is
+    held against its own reference; alike ones must give equal bits, unless the plan has a kernel that
+    rounds equal rows differently (`rows_alike` False).
     """
     alike = np.repeat(tokens(workload, 0, 1), dims.batch, axis=0)
     unlike = trace_tokens(workload, dims)
@@ -102,10 +102,10 @@ def check_phases(
     """One check a step, in pass order, of a trace made of `steps` that keep every layer.
 
     What a fusing kernel computes in one launch is chained in float64 from its first inputs to its last
-    output. Sequences whose inputs have the same bits share one reference; every row is compared.
+    output, unless it writes what lies between too. Sequences whose inputs have the same bits share one reference; every row is compared.
     """
     checker = _Checker(trace, workload, plan, dims)
-    return tuple(checker.check(step) for step in steps)
+    return tuple(checker.check(part) for step in steps for part in step.apart())
 
 
 def combine(pass_gate: Gate, checks: Sequence[PhaseCheck]) -> Gate:

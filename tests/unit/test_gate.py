@@ -310,12 +310,18 @@ def test_one_different_bit_between_alike_sequences_fails() -> None:
     assert outcome.status == "FAIL"
     assert "logits of sequences 0 and 2" in outcome.where
     assert "bits" in outcome.where
+    assert gate.check_pass(run, TINY, dims, "fp32", rows_alike=False).ok
 
 
 @pytest.mark.parametrize("distance", [1, 2, 4])
-def test_a_leak_between_sequences_fails(distance: int) -> None:
+@pytest.mark.parametrize("rows_alike", [False, True])
+def test_a_leak_between_sequences_fails(distance: int, rows_alike: bool) -> None:
     dims = replace(TINY.dims, batch=8)
-    outcome = gate.check_pass(lambda ids, poison: np.roll(exact(ids), distance, axis=0), TINY, dims, "fp32")
+
+    def run(ids: NDArray[np.int32], poison: float) -> Floats:
+        return np.roll(exact(ids), distance, axis=0)
+
+    outcome = gate.check_pass(run, TINY, dims, "fp32", rows_alike)
     assert outcome.status == "FAIL"
     assert "token set 1, sequence" in outcome.where
 
@@ -362,7 +368,18 @@ def test_a_fused_step_is_held_against_its_chained_phases() -> None:
     assert checks["ln2@1+w1@1"].ok
     kept.memory["h"][0, 300] += np.float32(0.01)
     failed = [check for check in gate.check_phases(kept, steps, TINY, plan, TINY.dims) if not check.ok]
-    assert [(check.site, check.layer, check.row) for check in failed][0] == ("ln2+w1", 0, 1)
+    assert next((check.site, check.layer, check.row) for check in failed) == ("ln2+w1", 0, 1)
+
+
+def test_a_fused_kernel_that_writes_every_output_is_checked_phase_by_phase() -> None:
+    whole = Kernel("mega", "cpu", "", tuple(p.name for p in CATALOG.phases), fuses=True, stamped=True)
+    catalog = replace(
+        CATALOG,
+        phases=tuple(replace(phase, kernels=(*phase.kernels, whole)) for phase in CATALOG.phases),
+    )
+    outcome = gate_of("cpu-pruned,embed:mega", at("w1", skipped_tile, layer=0), catalog)
+    assert [check.site for check in outcome.checks] == [s.name for s in CATALOG.sites(TINY.dims, True)]
+    assert [check.site for check in outcome.checks if not check.ok] == ["w1"]
 
 
 # --- combining ----------------------------------------------------------------------------------------
