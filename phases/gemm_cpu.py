@@ -45,7 +45,6 @@ KERNELS = (
         entries=("cpu_blas_gemm",),
         maths=("fp32",),
         rows_alike=False,
-        rows_alike=False,
         traffic=_blas_traffic,
     ),
 )
