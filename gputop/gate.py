@@ -102,7 +102,8 @@ def check_phases(
     """One check a step, in pass order, of a trace made of `steps` that keep every layer.
 
     What a fusing kernel computes in one launch is chained in float64 from its first inputs to its last
-    output, unless it writes what lies between too. Sequences whose inputs have the same bits share one reference; every row is compared.
+    output, unless it writes what lies between too. Sequences whose inputs have the same bits share one
+    reference; every row is compared.
     """
     checker = _Checker(trace, workload, plan, dims)
     return tuple(checker.check(part) for step in steps for part in step.apart())
