@@ -44,6 +44,8 @@ from gputop.tui.widgets.toggles import flippable
 
 UPDATE_S = 0.5
 """Least time between two drawings of what the worker sends."""
+TOAST_S = 8.0
+"""How long a message of what went wrong floats over the screen; the line below keeps it."""
 AGE_S = 1.0
 """How often ages and the log are brought up to date."""
 
@@ -84,6 +86,11 @@ class GputopApp(App[int]):
 
     # Drawing
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the screen shows the newest state."""
+        return self._due is None
+
     def become(self, state: State) -> None:
         """Take a new state because of a key: wish for it and draw it at once."""
         self.state = state
@@ -113,7 +120,9 @@ class GputopApp(App[int]):
         self._main.show_log(self._client.log.lines())
 
     def _complain(self, reason: str) -> None:
-        self.notify(reason, severity="error", timeout=8, markup=False)
+        """Say what went wrong, at once and in the line that stays."""
+        self.notify(reason, severity="error", timeout=TOAST_S, markup=False)
+        self._learn(replace(self.state, trouble=reason))
 
     # What the sampler says
 
@@ -128,30 +137,30 @@ class GputopApp(App[int]):
         self._learn(states.plan_ready(self.state, message.request, message.view))
 
     def on_plan_refused(self, message: PlanRefused) -> None:
+        self._learn(states.plan_refused(self.state, message.request))
         self._complain(message.reason)
-        self._learn(states.plan_refused(self.state, message.request, message.reason))
 
     def on_window_ready(self, message: WindowReady) -> None:
         self._learn(states.window_ready(self.state, Shot(message.pair, message.window, self._clock())))
 
     def on_window_failed(self, message: WindowFailed) -> None:
+        self._learn(states.window_failed(self.state))
         self._complain(message.reason)
-        self._learn(states.window_failed(self.state, message.reason))
 
     def on_worker_died(self, message: WorkerDied) -> None:
         lost = f"{message.reason} Its window is lost. " + (
             "A new worker is starting." if message.retrying else "Press space to try again, or q to leave."
         )
+        self._learn(states.worker_died(self.state, message.retrying))
         self._complain(lost)
-        self._learn(states.worker_died(self.state, lost, message.retrying))
 
     def on_said(self, message: Said) -> None:
         self._learn(replace(self.state, doing=message.text))
 
     def on_check_failed(self, message: CheckFailed) -> None:
         self._export = None
+        self._learn(replace(self.state, doing=""))
         self._complain(f"Not exported: {message.reason}")
-        self._learn(replace(self.state, trouble=f"Not exported: {message.reason}", doing=""))
 
     def on_gate_checked(self, message: GateChecked) -> None:
         wanted, self._export = self._export, None

@@ -12,6 +12,8 @@ ROOMY_HEIGHT = 34
 """From here up panes have frames and titles."""
 TIMES_WIDTH = 96
 """From here up the ladder shows times beside ratios; below, the room goes to the phases' bars."""
+SHORT_HEIGHT = 20
+"""Below this, rows come before sentences: one line of health, verdict and advice, no explanation."""
 GAP = 1
 """Cells between two columns."""
 

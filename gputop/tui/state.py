@@ -150,16 +150,16 @@ def plan_ready(state: State, request: PlanRequest, view: PlanView) -> State:
     return replace(state, undo=None) if request == state.current else state
 
 
-def plan_refused(state: State, request: PlanRequest, reason: str) -> State:
+def plan_refused(state: State, request: PlanRequest) -> State:
     """Back to the plans before the change that can't be."""
     if request != state.current:
-        return replace(state, trouble=reason)
+        return state
     before = state.undo
     if before is None:
         default = PlanRequest(state.opened.default_rung) if state.opened else None
         fallback = default if request != default else None
-        return replace(state, current=fallback, trouble=reason)
-    return replace(state, current=before.current, pinned=before.pinned, undo=None, trouble=reason)
+        return replace(state, current=fallback)
+    return replace(state, current=before.current, pinned=before.pinned, undo=None)
 
 
 def window_ready(state: State, shot: Shot) -> State:
@@ -197,18 +197,17 @@ def strip_of(lane: Lane) -> tuple[tuple[str, float], ...]:
     return tuple(strip)
 
 
-def window_failed(state: State, reason: str) -> State:
+def window_failed(state: State) -> State:
     """The plan stays chosen; nothing is measured until something is changed."""
-    return replace(state, measuring=False, doing="", trouble=reason)
+    return replace(state, measuring=False, doing="")
 
 
-def worker_died(state: State, reason: str, retrying: bool) -> State:
+def worker_died(state: State, retrying: bool) -> State:
     return replace(
         state,
         worker="restarting" if retrying else "gone",
         measuring=state.measuring and retrying,
         doing="",
-        trouble=reason,
     )
 
 
@@ -216,11 +215,17 @@ def worker_died(state: State, reason: str, retrying: bool) -> State:
 
 
 def change_plan(state: State, request: PlanRequest) -> State:
-    """Another current plan. The one before is pinned unless one is, so that the next window pairs the two."""
+    """Another current plan. The one before is pinned, so that the next window pairs the two.
+
+    Not where another is pinned already, nor where its answer is wrong: nothing can be paired with that.
+    """
     if state.current is None or request == state.current:
         return state
     before = state.undo or Pair(state.current, state.pinned)
-    return replace(state, current=request, pinned=state.pinned or state.current, undo=before, trouble="")
+    seen = state.seen.get(state.current_word or "")
+    worth_pinning = seen is None or seen.gate.ok
+    pinned = state.pinned or (state.current if worth_pinning else None)
+    return replace(state, current=request, pinned=pinned, undo=before, trouble="")
 
 
 def choose_rung(state: State, rung: str) -> State:

@@ -119,7 +119,7 @@ class MainScreen(Screen[None]):
     def show_age(self, now_s: float) -> None:
         """Only what grows older by itself."""
         self._now_s = now_s
-        lines = 1 if self.size.height < 20 else 2
+        lines = 1 if self.size.height < layout.SHORT_HEIGHT else 2
         self.query_one(DeviceLine).show(self._state, now_s, lines=lines)
         self.query_one(Banner).show(self._state, now_s)
 
@@ -149,6 +149,7 @@ class MainScreen(Screen[None]):
             return
         roomy = layout.roomy(width, height)
         self.set_class(roomy, "-roomy")
+        self.set_class(height < layout.SHORT_HEIGHT, "-short")
         left = layout.left_width(width)
         self.query_one("#left").styles.width = left
         # Frame and padding of a roomy pane, on both sides.

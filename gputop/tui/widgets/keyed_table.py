@@ -26,6 +26,8 @@ class KeyedTable(DataTable[Text]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "select_cursor", "choose", show=True, tooltip="Choose or flip the highlighted row"),
+        Binding("home", "scroll_top", "first row", show=False),
+        Binding("end", "scroll_bottom", "last row", show=False),
     ]
 
     class Fits(Message):

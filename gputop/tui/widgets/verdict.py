@@ -6,10 +6,11 @@ from rich.style import Style
 from rich.text import Text
 from textual.widgets import Static
 
-from gputop.tui.palette import CURRENT, MUTED, PINNED, TEXT, VERDICTS
+from gputop.tui.palette import BAD, CURRENT, MUTED, PINNED, TEXT, VERDICTS
 from gputop.tui.state import State
 
 HOW_TO_PAIR = "Choose a rung or flip a toggle: the next window pairs it with this plan."
+NO_TIME = "No verdict: a wrong answer gets no time. Flip back what was changed last."
 PIN_STAYS = "is pinned: choose another rung or flip a toggle, and the next window pairs the two."
 
 
@@ -21,6 +22,8 @@ def verdict_line(state: State) -> Text:
         return Text(f"… {verb}: {state.current_word}{against}.", Style(color=CURRENT))
     if window is None:
         return Text("")
+    if state.lane is not None and not state.lane.gate.ok:
+        return Text.assemble(("✖ FAIL ", Style(color=BAD, bold=True)), (NO_TIME, Style(color=TEXT)))
     delta = window.comparison.get("device") if window.comparison else None
     if delta is not None:
         mark = VERDICTS[delta.verdict]

@@ -12,7 +12,7 @@ from gputop.protocol import Checked, Measured, Message, Opened, Resolved, decode
 from gputop.results import Gate, PlanView, Window
 from gputop.spec import PlanRequest, Workload
 from gputop.workerlog import WorkerLog
-from tests.tui.fake.records import DEVICE, RUNGS, WORKLOAD, gate_of, view_of, window_of
+from tests.tui.fake.records import DEVICE, RUNGS, WORKLOAD, WRONG_KERNEL, gate_of, view_of, window_of
 
 T = TypeVar("T", bound=Message)
 IMPOSSIBLE = ("batch", "999")
@@ -28,11 +28,21 @@ class ReplayedClient:
         self.windows = 0
         self.die_next = False
         """The next window ends with the worker's death."""
+        self.die_always = False
+        self.check_fails = False
+        self.waiting = 0
+        """Windows under way."""
+        self._held = False
         self._last: tuple[PlanRequest, PlanRequest | None] | None = None
         self._go_on = threading.Event()
 
+    def hold(self) -> None:
+        """Let no window end, not even a plan's first, until `release`."""
+        self._held = True
+
     def release(self) -> None:
         """Let the window under way end."""
+        self._held = False
         self._go_on.set()
 
     def start(self) -> None:
@@ -67,11 +77,16 @@ class ReplayedClient:
         seconds: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> Window:
-        if self._last == (current, pinned):
+        self.waiting = 1
+        while self._held or self._last == (current, pinned):
             self._go_on.wait()
+            self._go_on.clear()
+            if not self._held:
+                break
         self._go_on.clear()
+        self.waiting = 0
         self._last = (current, pinned)
-        if self.die_next:
+        if self.die_next or self.die_always:
             self.die_next = False
             self._last = None
             raise WorkerLost("The worker died during measure: it was killed by SIGKILL.")
@@ -81,7 +96,8 @@ class ReplayedClient:
 
     def check(self, request: PlanRequest, *, on_progress: OnProgress | None = None) -> Gate:
         self.calls.append(f"check {view_of(request).word}")
-        return _through(Checked(id=4, gate=gate_of(request)), Checked).gate
+        checked = PlanRequest("cpu-blas", (), (("w1", WRONG_KERNEL),)) if self.check_fails else request
+        return _through(Checked(id=4, gate=gate_of(checked)), Checked).gate
 
     def stop(self) -> None:
         self._go_on.set()

@@ -1,0 +1,36 @@
+"""The app on a canned run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from gputop.spec import PlanRequest
+from gputop.tui.app import GputopApp
+from gputop.tui.options import Options
+from tests.tui.fake.client import ReplayedClient
+from tests.tui.fake.records import WORKLOAD
+from tests.tui.screen import Driver, until
+
+Running = Callable[..., AbstractAsyncContextManager[tuple[GputopApp, Driver, ReplayedClient]]]
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Running:
+    """`async with running(size=(80, 24)) as (app, pilot, client)`: the first window is on the screen."""
+
+    @asynccontextmanager
+    async def run(
+        size: tuple[int, int] = (80, 24), request: PlanRequest | None = None
+    ) -> AsyncIterator[tuple[GputopApp, Driver, ReplayedClient]]:
+        client = ReplayedClient(tmp_path)
+        app = GputopApp(Options("cpu", WORKLOAD, request=request), client)
+        async with app.run_test(size=size) as pilot:
+            await until(pilot, lambda: app.state.lane is not None and not app.state.pending, "a window")
+            await until(pilot, lambda: app.is_drawn, "its drawing")
+            yield app, pilot, client
+
+    return run

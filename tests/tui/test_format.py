@@ -1,0 +1,78 @@
+"""Cells of fixed width."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.text import Text
+
+from gputop.tui.format import binds_strip, efficiency, fitted, floor_bar, time_unit
+from gputop.units import UNKNOWN
+
+times = st.floats(1e-9, 1e4)
+
+
+@given(
+    st.text(st.characters(min_codepoint=32, max_codepoint=0x2FFF), max_size=40),
+    st.integers(1, 30),
+    st.booleans(),
+)
+def test_a_cell_is_exactly_as_wide_as_its_column(text: str, width: int, right: bool) -> None:
+    assert fitted(text, width, right).cell_len == width
+
+
+@pytest.mark.parametrize(
+    ("largest_s", "value_s", "text"),
+    [
+        (0.0005, 0.0000123, "12.3"),
+        (0.005, 0.0000123, "12"),
+        (0.04, 0.0000123, "0.012"),
+        (0.4, 0.0123, "12.30"),
+        (4.0, 0.0123, "12.3"),
+        (4.0, None, UNKNOWN),
+    ],
+)
+def test_one_unit_a_table(largest_s: float, value_s: float | None, text: str) -> None:
+    assert time_unit([largest_s, None]).write(value_s) == text
+
+
+def test_a_difference_shows_its_sign_and_nothing_is_neither() -> None:
+    unit = time_unit([0.05])
+    assert [unit.signed(value) for value in (0.001, -0.001, 1e-9, -1e-9, None)] == [
+        "+1.000",
+        "−1.000",
+        "±0.000",
+        "±0.000",
+        UNKNOWN,
+    ]
+
+
+@given(times, st.none() | times, times, st.integers(1, 40))
+def test_a_bar_is_as_wide_as_its_column(
+    time_s: float, floor_s: float | None, largest_s: float, width: int
+) -> None:
+    assert floor_bar(time_s, floor_s, max(time_s, largest_s), width).cell_len == width
+
+
+@given(st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_a_lower_floor_never_draws_more_solid(one: float, other: float) -> None:
+    lower, upper = sorted((one, other))
+    assert floor_bar(1.0, lower, 1.0, 20).plain.count("█") <= floor_bar(1.0, upper, 1.0, 20).plain.count("█")
+
+
+def test_no_time_no_bar() -> None:
+    assert floor_bar(None, 1.0, 1.0, 8) == Text(" " * 8)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, UNKNOWN), (0.5, "50%"), (1.12, ">112%"), (float("nan"), UNKNOWN)]
+)
+def test_efficiency_is_never_clamped(value: float | None, text: str) -> None:
+    assert efficiency(value) == text
+
+
+@given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=12), st.integers(1, 20))
+def test_a_strip_fills_its_width(parts: list[float], width: int) -> None:
+    strip = [("compute" if i % 2 else "dram", part / sum(parts)) for i, part in enumerate(parts)]
+    assert binds_strip(strip, width).cell_len == width

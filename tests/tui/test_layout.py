@@ -1,0 +1,43 @@
+"""What fits where."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputop.tui.layout import GAP, Column, fit, left_heights, too_small
+from gputop.tui.widgets import dispatch, ladder, phase_table, toggles
+
+TABLES = (ladder.COLUMNS, phase_table.COLUMNS, toggles.COLUMNS, dispatch.COLUMNS)
+
+
+@pytest.mark.parametrize("columns", TABLES)
+@given(width=st.integers(1, 250))
+def test_columns_fit_or_only_the_indispensable_stay(columns: tuple[Column, ...], width: int) -> None:
+    fitted = fit(columns, width)
+    used = sum(item.width for item in fitted) + GAP * (len(fitted) - 1)
+    assert used <= width or all(item.column.priority == 0 for item in fitted)
+
+
+@pytest.mark.parametrize("columns", TABLES)
+@given(width=st.integers(1, 250))
+def test_columns_leave_by_priority_and_stay_in_order(columns: tuple[Column, ...], width: int) -> None:
+    kept = [item.column for item in fit(columns, width)]
+    gone = [column for column in columns if column not in kept]
+    assert kept == [column for column in columns if column in kept]
+    assert not gone or max(c.priority for c in kept) <= min(c.priority for c in gone)
+
+
+@given(st.integers(5, 80), st.integers(1, 40), st.integers(1, 20), st.integers(1, 20))
+def test_the_left_side_is_divided_without_remainder(height: int, rungs: int, flips: int, sites: int) -> None:
+    heights = left_heights(height, rungs, flips, sites)
+    below = heights.toggles + heights.dispatch if heights.stacked else heights.toggles
+    assert heights.ladder + below == height
+    assert min(heights.ladder, heights.toggles, heights.dispatch) >= 0
+
+
+def test_too_small_says_how_large() -> None:
+    assert "50x12" in too_small(50, 12)
+    assert "60x15" in too_small(50, 12)
+    assert too_small(60, 15) == ""

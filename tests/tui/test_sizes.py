@@ -1,0 +1,69 @@
+"""Terminals of several sizes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tui.conftest import Running
+from tests.tui.screen import table, text_of, until, until_shown
+
+ALWAYS = ("phase", "time_s")
+SITES = ("embed", "ln1", "qkv", "attention", "wo", "ln2", "w1", "w2", "lnf", "head")
+TOTALS = ("sum", "gaps", "device", "wall", "residual")
+
+
+@pytest.mark.parametrize("size", [(60, 15), (80, 24), (100, 30), (140, 45), (240, 70)])
+async def test_nothing_is_wider_than_the_terminal(running: Running, size: tuple[int, int]) -> None:
+    async with running(size=size) as (app, _, _):
+        for name in ("ladder", "phases", "totals"):
+            shown = table(app, name)
+            widths = shown.widths
+            assert sum(widths.values()) + len(widths) - 1 <= shown.size.width
+        assert set(ALWAYS) <= set(table(app, "phases").widths)
+        assert table(app, "totals").widths == table(app, "phases").widths
+
+
+async def test_80x24_shows_every_phase_and_every_total(running: Running) -> None:
+    async with running(size=(80, 24)) as (app, _, _):
+        lines = text_of(app)
+        for name in (*SITES, *TOTALS):
+            assert name in lines
+        assert {"bar", "efficiency", "binds", "delta_s"} <= set(table(app, "phases").widths)
+
+
+async def test_a_table_that_does_not_fit_says_how_many_rows_it_shows(running: Running) -> None:
+    async with running(size=(60, 15)) as (app, pilot, _):
+        await until_shown(pilot, "of 10 rows")
+        shown = text_of(app)
+        for name in TOTALS:
+            assert name in shown
+        await pilot.press("tab", "end")
+        await until(pilot, lambda: "head" in text_of(app), "the last row by scrolling")
+
+
+async def test_columns_come_and_go_with_the_width(running: Running) -> None:
+    async with running(size=(140, 45)) as (app, pilot, _):
+        wide = set(table(app, "phases").widths)
+        assert {"kernel", "count", "occupancy_theoretical", "delta_s"} <= wide
+        await pilot.resize_terminal(70, 24)
+        await until(pilot, lambda: len(table(app, "phases").widths) < len(wide), "fewer columns")
+        assert set(ALWAYS) <= set(table(app, "phases").widths)
+        await pilot.resize_terminal(140, 45)
+        await until(pilot, lambda: set(table(app, "phases").widths) == wide, "the columns back")
+
+
+async def test_too_small_asks_for_room_and_recovers(running: Running) -> None:
+    async with running(size=(80, 24)) as (_, pilot, _):
+        await pilot.resize_terminal(50, 12)
+        await until_shown(pilot, "This terminal has 50x12 cells.")
+        await pilot.resize_terminal(80, 24)
+        await until_shown(pilot, "13.400")
+
+
+async def test_tall_terminals_take_the_worst_phase_apart(running: Running) -> None:
+    async with running(size=(140, 45)) as (_, pilot, _):
+        shown = await until_shown(pilot, "w2: the time that each resource alone would take")
+        assert "unexplained" in shown
+        assert "dispatch" in shown
+        await pilot.press("tab", "down", "down")
+        await until_shown(pilot, "qkv: the time that each resource alone would take")

@@ -1,0 +1,170 @@
+"""The screen's state, without a screen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gputop.protocol import Opened
+from gputop.results import ToggleView
+from gputop.spec import PlanRequest
+from gputop.tui import state as states
+from gputop.tui.state import Pair, Shot, State
+from gputop.tui.widgets.ladder import ladder_rows
+from tests.tui.fake.records import DEVICE, RUNGS, WORKLOAD, WRONG_KERNEL, view_of, window_of
+
+BLAS, THREADS, LOOPS = PlanRequest("cpu-blas"), PlanRequest("cpu-threads"), PlanRequest("cpu-loops")
+
+
+def opened() -> Opened:
+    return Opened(id=1, device=DEVICE, workload=WORKLOAD, rungs=RUNGS, default_rung="cpu-blas")
+
+
+def started() -> State:
+    state = states.device_ready(State(), opened(), None, None)
+    return measured(resolved(state))
+
+
+def resolved(state: State) -> State:
+    assert state.current is not None
+    return states.plan_ready(state, state.current, view_of(state.current))
+
+
+def measured(state: State) -> State:
+    pair = state.pair
+    assert pair is not None
+    number = state.latest.window.number + 1 if state.latest else 1
+    return states.window_ready(state, Shot(pair, window_of(number, pair.current, pair.pinned), 0.0))
+
+
+@pytest.mark.parametrize(
+    ("wished", "batch", "current"),
+    [
+        (None, None, PlanRequest("cpu-blas")),
+        (None, 4, PlanRequest("cpu-blas", (("batch", "4"),))),
+        (PlanRequest("", (("prune", "on"),)), None, PlanRequest("cpu-blas", (("prune", "on"),))),
+        (PlanRequest("cpu-loops"), None, LOOPS),
+    ],
+)
+def test_opens_on_what_was_asked_for(
+    wished: PlanRequest | None, batch: int | None, current: PlanRequest
+) -> None:
+    assert states.device_ready(State(), opened(), wished, batch).current == current
+
+
+def test_a_restarted_worker_does_not_change_the_plan() -> None:
+    state = states.choose_rung(started(), "cpu-threads")
+    assert states.device_ready(state, opened(), LOOPS, None).current == THREADS
+
+
+def test_a_change_pins_the_plan_before_it() -> None:
+    state = states.choose_rung(started(), "cpu-threads")
+    assert state.pair == Pair(THREADS, BLAS)
+
+
+def test_a_second_change_keeps_the_pin() -> None:
+    state = states.choose_rung(resolved(states.choose_rung(started(), "cpu-threads")), "cpu-loops")
+    assert state.pair == Pair(LOOPS, BLAS)
+
+
+def test_a_plan_is_not_paired_with_itself() -> None:
+    state = resolved(states.choose_rung(started(), "cpu-threads"))
+    assert states.choose_rung(state, "cpu-blas").pair == Pair(BLAS, None)
+
+
+def test_flipping_there_and_back_asks_for_the_same_plan() -> None:
+    there = resolved(states.with_toggle(started(), "prune", "on"))
+    back = resolved(states.with_toggle(there, "prune", "off"))
+    assert back.current_word == "cpu-blas"
+    assert back.pair is not None
+    assert back.pair.pinned is None
+
+
+def test_a_refused_change_is_undone_with_its_pin() -> None:
+    before = started()
+    state = states.with_toggle(before, "batch", "999")
+    assert state.pinned == BLAS
+    assert state.current is not None
+    state = states.plan_refused(state, state.current, "too large")
+    assert (state.current, state.pinned, state.trouble) == (before.current, before.pinned, "too large")
+
+
+def test_two_quick_changes_are_undone_together() -> None:
+    state = states.choose_rung(states.choose_rung(started(), "cpu-threads"), "cpu-loops")
+    assert states.plan_refused(state, LOOPS, "no").current == BLAS
+
+
+def test_a_refused_first_plan_falls_back_to_the_default_rung() -> None:
+    wish = PlanRequest("cpu-blass")
+    state = states.device_ready(State(), opened(), wish, None)
+    assert states.plan_refused(state, wish, "unknown rung").current == BLAS
+
+
+def test_choosing_a_rung_keeps_the_batch_and_drops_the_rest() -> None:
+    state = states.with_toggle(started(), "batch", "4")
+    state = resolved(states.with_toggle(resolved(state), "prune", "on"))
+    assert states.choose_rung(state, "cpu-threads").current == PlanRequest("cpu-threads", (("batch", "4"),))
+
+
+def test_pin_moves_and_lets_go() -> None:
+    state = resolved(states.choose_rung(started(), "cpu-threads"))
+    state = states.pin_or_unpin(state)
+    assert state.pinned == THREADS
+    assert states.pin_or_unpin(state).pinned is None
+
+
+def test_ratio_only_from_a_window_where_both_ran() -> None:
+    state = measured(resolved(states.choose_rung(started(), "cpu-threads")))
+    rows = ladder_rows(state, 8)
+    assert str(rows["cpu-threads"]["ratio"]) == "1.71×"
+    assert str(rows["cpu-blas"]["ratio"]) == ""
+    other = states.pin_or_unpin(state)
+    assert str(ladder_rows(other, 8)["cpu-blas"]["ratio"]) == ""
+
+
+def test_a_failed_plan_has_no_time_and_no_ratio() -> None:
+    state = resolved(states.with_kernel(started(), "w1", WRONG_KERNEL))
+    state = measured(state)
+    cells = ladder_rows(state, 8)[f"+cpu-blas,w1:{WRONG_KERNEL}"]
+    assert str(cells["ratio"]) == "FAIL"
+    assert str(cells["time"]) == ""
+
+
+def test_frozen_screen_holds_its_window_while_measuring_goes_on() -> None:
+    state = measured(states.freeze_or_thaw(started()))
+    assert state.window is not None
+    assert state.latest is not None
+    assert (state.window.number, state.latest.window.number) == (1, 2)
+    thawed = states.freeze_or_thaw(state).window
+    assert thawed is not None
+    assert thawed.number == 2
+
+
+def test_strip_shares_add_up() -> None:
+    lane = started().lane
+    assert lane is not None
+    assert sum(share for _, share in states.strip_of(lane)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("toggle", "value"),
+    [
+        (ToggleView("t", "off", ("off", "on")), "on"),
+        (ToggleView("t", "on", ("off", "on")), "off"),
+        (ToggleView("t", "a", ("a", "b", "c"), (("b", "why"),)), "c"),
+        (ToggleView("t", "c", ("a", "b", "c"), (("b", "why"),)), "a"),
+        (ToggleView("t", "off", ("off", "on"), (("on", "why"),)), None),
+    ],
+)
+def test_a_flip_passes_over_refused_values(toggle: ToggleView, value: str | None) -> None:
+    assert states.next_value(toggle) == value
+
+
+def test_exported_rows_carry_the_gate_that_was_just_run() -> None:
+    state = started()
+    assert state.shot is not None
+    assert state.lane is not None
+    gate = replace(state.lane.gate, status="PASS", pass_error=7e-8)
+    rows = states.export_rows(state.shot, gate)
+    assert {(row.gate, row.gate_error) for row in rows} == {("PASS", 7e-8)}
