@@ -125,7 +125,7 @@ class Timer:
     def _split(self, groups: Sequence[Sequence[Call]]) -> tuple[list[float], float]:
         times: list[float] = []
         submit_s = 0.0
-        for chunk in _chunks(groups):
+        for chunk in chunks(groups):
             submit_s += self._enqueue(chunk)
             self._context.synchronize("the timed pass")
             self._blocker.verify()
@@ -155,7 +155,7 @@ class Timer:
         return float(np.quantile(times, 0.95))
 
 
-def _chunks(groups: Sequence[Sequence[Call]]) -> list[list[Sequence[Call]]]:
+def chunks(groups: Sequence[Sequence[Call]]) -> list[list[Sequence[Call]]]:
     """Groups in runs that fit behind one blocker, a mark counted for each."""
     chunks: list[list[Sequence[Call]]] = [[]]
     depth = 0

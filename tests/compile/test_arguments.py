@@ -1,0 +1,106 @@
+"""What the host packs is what the compiled kernel takes: struct size, entry, block, shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from gputop.backends.cuda.bind import plan_launches
+from gputop.backends.cuda.pack import packed_bytes
+from gputop.catalog import Catalog, plan_dims
+from gputop.device import limits
+from gputop.errors import BadInput
+from gputop.spec import Launch, Plan, PlanRequest, Workload
+from gputop.workloads import WORKLOADS
+from tests.compile import sources
+
+ARCH = "90"
+LARGEST_GRID = (2**31 - 1, 65535, 65535)
+MEASURE_STRUCTS = {
+    ("measure/fill.cu", "fill_weights"): 56,
+    ("measure/fill.cu", "fold_bias"): 48,
+    ("measure/fill.cu", "fill_words"): 24,
+    ("measure/fill.cu", "fill_noise"): 24,
+    ("measure/blocker.cu", "blocker"): 24,
+    ("measure/blocker.cu", "spin"): 16,
+    ("measure/blocker.cu", "empty"): 8,
+    ("measure/bandwidth.cu", "dram_read"): 40,
+    ("measure/bandwidth.cu", "dram_copy"): 40,
+    ("measure/bandwidth.cu", "l2_read"): 40,
+    ("measure/ffma.cu", "ffma_loop"): 24,
+    ("measure/mma.cu", "mma_tf32_loop"): 24,
+    ("measure/mma.cu", "mma_bf16_loop"): 24,
+    ("measure/wgmma.cu", "wgmma_tf32_loop"): 24,
+    ("measure/wgmma.cu", "wgmma_bf16_loop"): 24,
+    ("measure/dependent.cu", "dependent"): 24,
+    ("measure/dependent.cu", "dependent_pdl"): 24,
+}
+"""As the cuda backend packs them."""
+
+
+@cache
+def catalog() -> Catalog:
+    return Catalog.load()
+
+
+def plans(workload: Workload) -> Iterator[Plan]:
+    """Every rung's plan that can be, alone, for a batch, and with the stores fused or not."""
+    for rung in catalog().rungs_of("cuda"):
+        try:
+            plan = catalog().resolve(PlanRequest(rung.id), workload.dims, "cuda")
+        except BadInput:
+            continue
+        yield plan
+        yield replace(plan, batch=3)
+        yield replace(plan, fused_stores=not plan.fused_stores)
+
+
+def launches(workload: Workload) -> dict[tuple[str, Launch], str]:
+    """(source, launch) -> the rung that makes it, without library calls."""
+    found: dict[tuple[str, Launch], str] = {}
+    for plan in plans(workload):
+        dims = plan_dims(workload, plan)
+        for step in catalog().steps(plan, dims):
+            for _, launch in plan_launches((step,), plan, dims):
+                if not launch.library:
+                    found.setdefault((launch.source or step.kernel.source, launch), plan.rung)
+    return found
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+def test_every_rungs_launches_fit_their_kernels(workload: Workload) -> None:
+    # Two layers have every site that more layers have.
+    every = launches(replace(workload, dims=replace(workload.dims, layers=2)))
+    assert every
+    sm = limits(ARCH)
+    for (source, launch), rung in every.items():
+        cubin = sources.cubin(source, ARCH)
+        assert cubin is not None, f"{source} does not run on sm_{ARCH}"
+        where = f"{launch.entry} of {source} in {rung} on {workload.name}"
+        assert launch.entry in cubin.functions, where
+        facts = cubin.functions[launch.entry]
+        assert packed_bytes(launch.args) == facts.parameter_bytes, where
+        threads = launch.block[0] * launch.block[1] * launch.block[2]
+        assert 0 < threads <= (facts.max_threads or sm.threads_per_block), where
+        assert facts.smem_bytes + launch.smem_bytes <= sm.smem_per_block_optin_bytes, where
+        assert all(0 < size <= most for size, most in zip(launch.grid, LARGEST_GRID, strict=True)), where
+
+
+@pytest.mark.parametrize(("source", "entry"), MEASURE_STRUCTS, ids=lambda value: value)
+def test_measuring_kernels_take_what_the_backend_packs(source: str, entry: str) -> None:
+    cubin = sources.cubin(source, ARCH)
+    assert cubin is not None
+    assert cubin.functions[entry].parameter_bytes == MEASURE_STRUCTS[source, entry]
+
+
+def test_every_measuring_kernel_is_listed() -> None:
+    entries = {
+        (name, entry)
+        for name in sources.NAMES
+        if name.startswith("measure/") and (cubin := sources.cubin(name, ARCH)) is not None
+        for entry in cubin.functions
+    }
+    assert entries == set(MEASURE_STRUCTS)

@@ -1,0 +1,89 @@
+"""The compiler's cache gives back what was built from exactly this source, and mends itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gputop.backends.cuda.compile import Cubin, arch_of, compile_source, lowest_arch
+from gputop.errors import BadInput
+from gputop.paths import cache_dir
+from tests.compile.sources import own_folder
+
+SOURCE = '#include "h.cuh"\nextern "C" __global__ void k(float* out) { out[threadIdx.x] = FACTOR; }\n'
+HEADER = "#pragma once\n#define FACTOR 2.0f\n"
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def compiled(folder: Path, arch: str = "sm_90") -> Cubin:
+    return compile_source(folder / "k.cu", "k.cu", arch, (folder,))
+
+
+def entries() -> list[Path]:
+    return sorted(cache_dir("cubin").iterdir())
+
+
+def test_the_same_source_is_built_once(tmp_path: Path) -> None:
+    folder = own_folder(tmp_path, SOURCE, HEADER)
+    first = compiled(folder)
+    built = entries()
+    assert compiled(folder) == first
+    assert entries() == built
+
+
+def test_a_changed_header_is_another_build(tmp_path: Path) -> None:
+    first = compiled(own_folder(tmp_path, SOURCE, HEADER))
+    second = compiled(own_folder(tmp_path, SOURCE, HEADER.replace("2.0f", "3.0f")))
+    assert first.digest != second.digest
+    assert len(entries()) == 2
+
+
+def test_each_architecture_has_its_own_code(tmp_path: Path) -> None:
+    folder = own_folder(tmp_path, SOURCE, HEADER)
+    assert compiled(folder, "sm_80").code != compiled(folder, "sm_90").code
+
+
+@pytest.mark.parametrize("broken", [b"", b"nonsense", None], ids=["empty", "nonsense", "cut short"])
+def test_a_broken_entry_is_built_again(tmp_path: Path, broken: bytes | None) -> None:
+    folder = own_folder(tmp_path, SOURCE, HEADER)
+    first = compiled(folder)
+    (entry,) = entries()
+    whole = entry.read_bytes()
+    entry.write_bytes(whole[: len(whole) // 2] if broken is None else broken)
+    second = compiled(folder)
+    assert second.code == first.code
+    assert compiled(folder) == second, "the entry was not mended"
+
+
+def test_a_cache_that_cannot_be_written_costs_nothing_but_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert compiled(own_folder(tmp_path, SOURCE, HEADER)).functions["k"].parameter_bytes == 8
+
+
+def test_a_compile_error_names_file_line_and_message(tmp_path: Path) -> None:
+    folder = own_folder(tmp_path, SOURCE.replace("FACTOR", "FACTOS"), HEADER)
+    with pytest.raises(BadInput, match=r'k\.cu, line 2, does not compile for sm_90: .*"FACTOS" is undefined'):
+        compiled(folder)
+
+
+def test_a_missing_source_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"gone\.cu can't be read"):
+        compile_source(tmp_path / "gone.cu", "gone.cu", "sm_90", ())
+
+
+def test_the_arch_line_decides_where_a_source_runs() -> None:
+    assert arch_of("// a kernel\n", "80") == "sm_80"
+    assert arch_of("// a kernel\n// arch: 90\n", "86") is None
+    assert arch_of("// arch: 90\n", "120") == "sm_120"
+    assert arch_of("// arch: 90a\n", "90") == "sm_90a"
+    assert arch_of("// arch: 90a\n", "100") is None
+    assert lowest_arch("// arch: 90a\n") == "sm_90a"
+    assert lowest_arch("// no such line\n") == "sm_80"

@@ -1,0 +1,134 @@
+"""Health by NVML: each figure stands alone, and what a card does not tell is None."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gputop.backends.cuda.health import Nvml, is_wsl, reason_words
+from gputop.results import Health
+
+UUID = "GPU-00000000-0000-0000-0000-000000000001"
+OTHER = 4711
+
+
+class NVMLError(Exception):
+    """As pynvml raises it for whatever a device does not support."""
+
+
+def refuse(*_: object) -> Any:
+    raise NVMLError("Not Supported")
+
+
+def nvml(**answers: Callable[..., Any]) -> Any:
+    """A library in which every call works; `answers` take the place of single ones."""
+    process = SimpleNamespace(pid=OTHER, usedGpuMemory=3 << 30)
+    us = SimpleNamespace(pid=os.getpid(), usedGpuMemory=1 << 30)
+    calls: dict[str, Callable[..., Any]] = {
+        "nvmlInit": lambda: None,
+        "nvmlShutdown": lambda: None,
+        "nvmlDeviceGetHandleByUUID": lambda uuid: "handle" if uuid == UUID else refuse(),
+        "nvmlDeviceGetClockInfo": lambda _, kind: {0: 1980, 1: 3201}[kind],
+        "nvmlDeviceGetPowerUsage": lambda _: 131_500,
+        "nvmlDeviceGetTemperature": lambda *_: 41,
+        "nvmlDeviceGetCurrentClocksEventReasons": lambda _: 0x1 | 0x4 | 0x40,
+        "nvmlDeviceGetComputeRunningProcesses": lambda _: [us, process],
+        "nvmlSystemGetProcessName": lambda _: "/usr/bin/python3",
+        "nvmlSystemGetDriverVersion": lambda: "580.65.06",
+        "nvmlDeviceGetMigMode": lambda _: [0, 0],
+    }
+    return SimpleNamespace(NVML_CLOCK_SM=0, NVML_CLOCK_MEM=1, NVML_TEMPERATURE_GPU=0, **{**calls, **answers})
+
+
+def test_units_are_si_and_idling_is_no_throttling() -> None:
+    assert Nvml(UUID, nvml()).health() == Health(
+        sm_clock_hz=1.98e9,
+        memory_clock_hz=3.201e9,
+        power_w=131.5,
+        temperature_c=41.0,
+        throttle=("power cap", "thermal (hardware)"),
+        others=("pid 4711 python3, 3.0 GiB",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        ("nvmlDeviceGetPowerUsage", "power_w"),
+        ("nvmlDeviceGetTemperature", "temperature_c"),
+        ("nvmlDeviceGetCurrentClocksEventReasons", "throttle"),
+        ("nvmlDeviceGetComputeRunningProcesses", "others"),
+    ],
+)
+def test_one_refusal_costs_one_figure(call: str, field: str) -> None:
+    health = Nvml(UUID, nvml(**{call: refuse})).health()
+    assert getattr(health, field) is None
+    assert health.sm_clock_hz == 1.98e9
+
+
+def test_a_function_that_an_old_library_lacks_costs_one_figure() -> None:
+    module = nvml()
+    del module.nvmlDeviceGetCurrentClocksEventReasons
+    health = Nvml(UUID, module).health()
+    assert health.throttle is None
+    assert health.power_w == 131.5
+
+
+def test_nothing_throttles_is_not_nothing_known() -> None:
+    assert Nvml(UUID, nvml(nvmlDeviceGetCurrentClocksEventReasons=lambda _: 0x1)).health().throttle == ()
+
+
+def test_without_a_driver_all_is_unknown_and_a_note_says_so() -> None:
+    device = Nvml(UUID, nvml(nvmlInit=refuse))
+    assert device.health() == Health()
+    assert device.driver() is None
+    assert any("NVML is not readable" in note for note in device.notes())
+
+
+def test_a_device_that_nvml_does_not_know_is_said() -> None:
+    device = Nvml("GPU-gone", nvml())
+    assert device.health() == Health()
+    assert any("GPU-gone" in note for note in device.notes())
+
+
+def test_a_mig_instance_is_found_under_its_own_name_and_noted() -> None:
+    asked = []
+
+    def by_uuid(uuid: str) -> str:
+        asked.append(uuid)
+        return "handle" if uuid.startswith("MIG-") else refuse()
+
+    module = nvml(nvmlDeviceGetHandleByUUID=by_uuid, nvmlDeviceGetMigMode=lambda _: [1, 1])
+    device = Nvml(UUID, module)
+    assert device.health().power_w == 131.5
+    assert asked == [UUID, UUID.replace("GPU-", "MIG-")]
+    assert any("MIG is on" in note for note in device.notes())
+
+
+def test_in_a_container_the_process_that_appeared_is_this_one() -> None:
+    """There NVML counts pids in the host's namespace."""
+    found = [SimpleNamespace(pid=OTHER, usedGpuMemory=None)]
+    device = Nvml(UUID, nvml(nvmlDeviceGetComputeRunningProcesses=lambda _: found))
+    before = device.pids()
+    found.append(SimpleNamespace(pid=99_000, usedGpuMemory=None))
+    device.appeared_since(before)
+    assert device.health().others == ("pid 4711 python3",)
+
+
+def test_reasons_in_words() -> None:
+    assert reason_words(0) == ()
+    assert reason_words(0x8 | 0x80) == ("hardware slowdown", "power brake")
+
+
+def test_wsl_is_told_by_its_kernel(tmp_path: Path) -> None:
+    version = tmp_path / "version"
+    version.write_text("Linux version 5.15.153.1-microsoft-standard-WSL2")
+    assert is_wsl(version)
+    version.write_text("Linux version 6.8.0-generic")
+    assert not is_wsl(version)
+    assert not is_wsl(tmp_path / "missing")

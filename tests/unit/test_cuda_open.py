@@ -1,0 +1,63 @@
+"""Where the cuda backend can't be used, it says what is missing and what mends it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+from gputop.backends.cuda import open as opening
+from gputop.backends.cuda.open import available, open_backend
+from gputop.errors import NotHere
+from gputop.workloads import WORKLOADS
+
+
+def pretend_cupy(monkeypatch: pytest.MonkeyPatch, *, driver: int, devices: int) -> None:
+    """CuPy as it stands before any device is touched: three calls that never fail for want of a driver."""
+    runtime = ModuleType("cupy.cuda.runtime")
+    runtime.CUDARuntimeError = type("CUDARuntimeError", (RuntimeError,), {})  # type: ignore[attr-defined]
+    runtime.driverGetVersion = lambda: driver  # type: ignore[attr-defined]
+    runtime.runtimeGetVersion = lambda: 13000  # type: ignore[attr-defined]
+    runtime.getDeviceCount = lambda: devices  # type: ignore[attr-defined]
+    cuda = ModuleType("cupy.cuda")
+    cuda.runtime = runtime  # type: ignore[attr-defined]
+    for name, module in (("cupy", ModuleType("cupy")), ("cupy.cuda", cuda)):
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(opening, "_installed", lambda package: True)
+
+
+def test_without_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "_installed", lambda package: package != "cupy")
+    why = available()
+    assert why is not None
+    assert "CuPy is not installed" in why
+    assert "pip install 'gputop-roofline[cuda13]'" in why
+    with pytest.raises(NotHere) as raised:
+        open_backend(WORKLOADS[0], None, print)
+    assert raised.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("driver", "devices", "said"),
+    [
+        (0, 0, "No NVIDIA driver"),
+        (12080, 1, r"serves CUDA up to 12\.8.*driver 580"),
+        (13000, 0, "No CUDA device is visible"),
+    ],
+)
+def test_without_a_driver_or_a_device(
+    monkeypatch: pytest.MonkeyPatch, driver: int, devices: int, said: str
+) -> None:
+    pretend_cupy(monkeypatch, driver=driver, devices=devices)
+    with pytest.raises(NotHere, match=said):
+        open_backend(WORKLOADS[0], None, print)
+
+
+def test_asking_imports_neither_cupy_nor_torch() -> None:
+    code = (
+        "import sys; from gputop.backends.cuda import available; "
+        "assert not {'cupy', 'torch', 'pynvml'} & set(sys.modules), sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
