@@ -6,6 +6,7 @@ Canonical shape is [out, in]; tensors of the layers are stacked along a leading 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -174,12 +175,13 @@ def effective(arrays: dict[str, Floats], plan: Plan, dims: Dims) -> dict[str, Fl
     Same leading axis as the master; a plan that changes nothing gets the master's own arrays.
     """
     out = dict(arrays)
-    if plan.fold:
-        for entry in FOLDS:
-            _store_folded(arrays, entry, out)
-    if plan.layout == "transposed":
-        for name in GEMM_WEIGHTS:
-            out[name] = np.ascontiguousarray(out[name].transpose(0, 2, 1))
+    with ThreadPoolExecutor() as pool:
+        if plan.fold:
+            for entry in FOLDS:
+                _store_folded(pool, arrays, entry, out)
+        if plan.layout == "transposed":
+            for name in GEMM_WEIGHTS:
+                out[name] = _transposed(pool, out[name])
     return out
 
 
@@ -191,10 +193,20 @@ def _folded(arrays: dict[str, Floats], entry: Fold, layer: int) -> tuple[Doubles
     return fold(weight, bias, gain, shift)
 
 
-def _store_folded(arrays: dict[str, Floats], entry: Fold, out: dict[str, Floats]) -> None:
+def _store_folded(pool: Executor, arrays: dict[str, Floats], entry: Fold, out: dict[str, Floats]) -> None:
     weight = np.empty_like(arrays[entry.weight])
     bias = np.empty(weight.shape[:2], np.float32)
-    for layer in range(len(weight)):
+
+    def store(layer: int) -> None:
         weight[layer], bias[layer] = _folded(arrays, entry, layer)
+
+    list(pool.map(store, range(len(weight))))
     out[entry.weight], out[entry.bias] = weight, bias
     del out[entry.gain], out[entry.shift]
+
+
+def _transposed(pool: Executor, weight: Floats) -> Floats:
+    """[layers, out, in] -> [layers, in, out]."""
+    turned = np.empty(weight.transpose(0, 2, 1).shape, np.float32)
+    list(pool.map(lambda layer: np.copyto(turned[layer], weight[layer].T), range(len(weight))))
+    return turned
