@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.color import Color
 from textual.widgets import Input
 
 from gputop.errors import NotHere
@@ -17,6 +18,7 @@ from tests.tui.fake.client import ReplayedClient
 from tests.tui.fake.records import WORKLOAD, WRONG_KERNEL
 from tests.tui.screen import cell, text_of, until, until_shown
 
+BLACK = Color(0, 0, 0)
 WRONG = PlanRequest("cpu-blas", (), (("w1", WRONG_KERNEL),))
 
 
@@ -49,7 +51,7 @@ async def test_the_workers_death_costs_one_window(running: Running) -> None:
 
 
 async def test_a_worker_that_keeps_dying_is_left_until_asked(running: Running) -> None:
-    async with running() as (app, pilot, client):
+    async with running() as (_app, pilot, client):
         client.die_always = True
         client.release()
         await until_shown(pilot, "✖ worker lost")
@@ -124,7 +126,7 @@ async def test_without_colour_marks_still_tell(running: Running, monkeypatch: py
         colors = {
             tuple(segment.style.color.triplet)
             for strip in app.screen._compositor.render_strips()
-            for segment in strip.apply_filter(app._filters[-1], app.current_theme)
+            for segment in strip.apply_filter(app._filters[-1], BLACK)
             if segment.style and segment.style.color and segment.style.color.triplet
         }
         assert colors

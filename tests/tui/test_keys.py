@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from textual.widgets import OptionList
 
 from gputop.spec import PlanRequest
@@ -43,7 +44,7 @@ async def test_down_and_enter_choose_a_rung_and_pin_the_one_before(running: Runn
 
 
 async def test_between_a_choice_and_its_window_the_old_rows_are_marked(running: Running) -> None:
-    async with running() as (app, pilot, client):
+    async with running() as (_app, pilot, client):
         client.hold()
         await pilot.press("down", "enter")
         shown = await until_shown(pilot, "below: cpu-blas, window 1")
@@ -75,7 +76,7 @@ async def test_enter_flips_a_toggle(running: Running) -> None:
 
 
 async def test_a_toggle_that_cannot_flip_says_why(running: Running) -> None:
-    async with running() as (app, pilot, client):
+    async with running() as (app, pilot, _client):
         await pilot.press("t", "down", "down", "down")
         await until_shown(pilot, "layout: How weights are stored. transposed is refused: there is one copy")
         await pilot.press("enter")
@@ -84,7 +85,7 @@ async def test_a_toggle_that_cannot_flip_says_why(running: Running) -> None:
 
 
 async def test_a_number_is_asked_for_and_a_wrong_one_kept_to_be_mended(running: Running) -> None:
-    async with running() as (app, pilot, client):
+    async with running() as (_app, pilot, client):
         await pilot.press("t", "end", "enter")
         await until_shown(pilot, "batch: how many?")
         await pilot.press("end", "x", "enter")
@@ -145,7 +146,7 @@ async def test_p_pins_and_unpins(running: Running) -> None:
 
 
 async def test_space_stops_and_goes_on(running: Running) -> None:
-    async with running() as (app, pilot, client):
+    async with running() as (_app, pilot, client):
         await pilot.press("space")
         await until_shown(pilot, "■ stopped")
         await until(pilot, lambda: client.waiting == 0, "the window to close")
@@ -189,7 +190,7 @@ async def test_question_mark_shows_every_key_and_closes(running: Running) -> Non
 
 
 async def test_the_palette_has_the_actions(running: Running) -> None:
-    async with running() as (app, pilot, _):
+    async with running() as (_app, pilot, _):
         await pilot.press("ctrl+p")
         await until_shown(pilot, "freeze")
         await pilot.press(*"freeze")
@@ -205,19 +206,20 @@ async def test_q_quits_and_the_sampler_is_gone(running: Running) -> None:
     assert not app._sampler.is_alive()
 
 
-async def test_a_window_changes_only_the_cells_that_differ(running: Running) -> None:
+async def test_a_window_changes_only_the_cells_that_differ(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with running() as (app, pilot, client):
-        changed: list[str] = []
         phases = table(app, "phases")
-        update = phases.update_cell
-
-        def watched(row: str, column: str, value: object, **options: bool) -> None:
-            changed.append(f"{row} {column}")
-            update(row, column, value, **options)
-
-        phases.update_cell = watched  # type: ignore[method-assign, assignment]
-        cleared = phases.clear
-        phases.clear = lambda columns=False: changed.append("clear") or cleared(columns)  # type: ignore
+        touched: list[str] = []
+        monkeypatch.setattr(phases, "update_cell", lambda row, column, _: touched.append(f"{row} {column}"))
+        monkeypatch.setattr(phases, "clear", lambda columns=False: touched.append("all"))
         client.release()
         await until(pilot, lambda: "window 2" in text_of(app), "the next window")
-        assert changed == []
+        assert touched == []
+        await pilot.press("down", "enter")
+        await until_shown(pilot, "FASTER")
+        assert "w2 time_s" in touched
+        assert "w2 phase" in touched
+        assert "w2 count" not in touched
+        assert "all" not in touched

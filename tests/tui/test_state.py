@@ -86,19 +86,19 @@ def test_a_refused_change_is_undone_with_its_pin() -> None:
     state = states.with_toggle(before, "batch", "999")
     assert state.pinned == BLAS
     assert state.current is not None
-    state = states.plan_refused(state, state.current, "too large")
-    assert (state.current, state.pinned, state.trouble) == (before.current, before.pinned, "too large")
+    state = states.plan_refused(state, state.current)
+    assert (state.current, state.pinned) == (before.current, before.pinned)
 
 
 def test_two_quick_changes_are_undone_together() -> None:
     state = states.choose_rung(states.choose_rung(started(), "cpu-threads"), "cpu-loops")
-    assert states.plan_refused(state, LOOPS, "no").current == BLAS
+    assert states.plan_refused(state, LOOPS).current == BLAS
 
 
 def test_a_refused_first_plan_falls_back_to_the_default_rung() -> None:
     wish = PlanRequest("cpu-blass")
     state = states.device_ready(State(), opened(), wish, None)
-    assert states.plan_refused(state, wish, "unknown rung").current == BLAS
+    assert states.plan_refused(state, wish).current == BLAS
 
 
 def test_choosing_a_rung_keeps_the_batch_and_drops_the_rest() -> None:
