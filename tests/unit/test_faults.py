@@ -15,7 +15,7 @@ from gputop.backends.cpu import kernels
 from gputop.backends.cpu.kernels import TABLE, Call
 from gputop.backends.cpu.memory import Memory
 from gputop.session import Session
-from gputop.spec import Dims, Plan, Task, View
+from gputop.spec import LAYERNORM_EPS, Dims, Plan, Task, View
 from gputop.words import parse_word
 from gputop.workloads import parse_workload
 
@@ -112,7 +112,7 @@ def unfolded(bind: kernels.Bind, task: Task, memory: Memory, plan: Plan, dims: D
 
 
 def no_eps(bind: kernels.Bind, task: Task, memory: Memory, plan: Plan, dims: Dims) -> Bound:
-    calls = [call for call in bind(task, memory, plan, dims) if not _adds(call, kernels.LAYERNORM_EPS)]
+    calls = [call for call in bind(task, memory, plan, dims) if not _adds(call, LAYERNORM_EPS)]
     assert len(calls) == len(bind(task, memory, plan, dims)) - 1
     return tuple(calls)
 
@@ -134,7 +134,7 @@ def scaled_wrongly(bind: kernels.Bind, task: Task, memory: Memory, plan: Plan, d
     """Scores divided by the root of the model's width instead of the head's."""
     return tuple(
         partial(np.multiply, call.args[0], np.float32(dims.d_model**-0.5), call.args[2])
-        if _scales(call)
+        if isinstance(call, partial) and call.func is np.multiply and np.isscalar(call.args[1])
         else call
         for call in bind(task, memory, plan, dims)
     )
@@ -273,10 +273,6 @@ def _adds(call: Call, value: float) -> bool:
         and np.isscalar(call.args[1])
         and call.args[1] == np.float32(value)
     )
-
-
-def _scales(call: Call) -> bool:
-    return isinstance(call, partial) and call.func is np.multiply and np.isscalar(call.args[1])
 
 
 def _with_mask(calls: Bound, mask: Any, other: Any) -> Bound:

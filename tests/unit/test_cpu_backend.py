@@ -1,0 +1,283 @@
+"""The cpu backend at tiny: right in every form, its memory its own, its peaks measured and kept."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gputop import gate, weights
+from gputop.backends import cpu
+from gputop.backends.cpu import ceilings, machine, memory
+from gputop.backends.cpu.backend import CpuBackend
+from gputop.backends.cpu.kernels import TABLE
+from gputop.backends.cpu.prepared import CpuPrepared
+from gputop.catalog import Catalog, plan_dims
+from gputop.errors import BadInput
+from gputop.fill import tokens
+from gputop.results import Ceiling, Ceilings
+from gputop.spec import Dims, Plan, Workload
+from gputop.words import parse_word
+from gputop.workloads import parse_workload
+
+TINY = parse_workload("tiny")
+CATALOG = Catalog.load()
+RUNGS = [rung.id for rung in CATALOG.rungs_of("cpu")]
+
+
+def silent(text: str) -> None:
+    """Narrates to nobody."""
+
+
+@pytest.fixture(scope="module")
+def backend() -> Iterator[CpuBackend]:
+    opened = cpu.open_backend(TINY, None, silent)
+    yield opened
+    opened.close()
+
+
+def resolve(word: str, workload: Workload = TINY) -> Plan:
+    return CATALOG.resolve(parse_word(word), workload.dims, "cpu")
+
+
+def prepare(backend: CpuBackend, word: str) -> CpuPrepared:
+    plan = resolve(word, backend.workload)
+    return backend.prepare(plan, CATALOG.steps(plan, plan_dims(backend.workload, plan)), silent)
+
+
+def check_phases(backend: CpuBackend, prepared: CpuPrepared, poison: float) -> dict[str, bool]:
+    plan, workload = prepared.plan, backend.workload
+    dims = plan_dims(workload, plan)
+    trace = prepared.trace(gate.trace_tokens(workload, dims), poison)
+    steps = CATALOG.steps(plan, dims, keep_layers=True)
+    return {check.site: check.ok for check in gate.check_phases(trace, steps, workload, plan, dims)}
+
+
+@pytest.mark.parametrize(
+    "word", [*RUNGS, "cpu-loops,prune=on,fold=on,batch=3", "cpu-pruned,layout=transposed"]
+)
+def test_every_phase_is_right(backend: CpuBackend, word: str) -> None:
+    prepared = prepare(backend, word)
+    outcome = check_phases(backend, prepared, np.nan)
+    assert outcome
+    assert all(outcome.values()), outcome
+
+
+@settings(max_examples=30)
+@given(
+    heads=st.integers(1, 3),
+    d_head=st.integers(1, 5),
+    layers=st.integers(1, 3),
+    d_ff=st.integers(1, 9),
+    seq=st.integers(1, 6),
+    vocab=st.integers(1, 9),
+    word=st.sampled_from(
+        [
+            f"{rung},batch={batch},fused_qkv={fused}"
+            for rung in RUNGS
+            for batch in (1, 2)
+            for fused in ("on", "off")
+        ]
+    ),
+)
+def test_any_shape_is_right(
+    heads: int, d_head: int, layers: int, d_ff: int, seq: int, vocab: int, word: str
+) -> None:
+    odd = Workload("odd", Dims(layers, heads * d_head, heads, d_ff, seq, vocab))
+    opened = cpu.open_backend(odd, None, silent)
+    prepared = prepare(opened, word)
+    outcome = check_phases(opened, prepared, 1e30)
+    # A single column has no variance: what layernorm divides by is then eps alone, and noise is all it shows.
+    assert all(ok for site, ok in outcome.items() if odd.dims.d_model > 2), outcome
+
+
+@pytest.mark.parametrize("word", ["cpu-loops", "cpu-threads", "cpu-pruned"])
+def test_what_was_in_the_buffers_does_not_matter(backend: CpuBackend, word: str) -> None:
+    prepared = prepare(backend, word)
+    ids = tokens(TINY, 0, 1)
+    first = prepared.run(ids, np.nan)
+    assert np.array_equal(first, prepared.run(ids, 1e30))
+    assert np.array_equal(first, prepared.trace(ids, np.nan).logits)
+
+
+def test_other_tokens_give_other_logits(backend: CpuBackend) -> None:
+    prepared = prepare(backend, "cpu-blas")
+    first = prepared.run(tokens(TINY, 0, 1), np.nan)
+    assert not np.array_equal(first, prepared.run(tokens(TINY, 1, 1), np.nan))
+    assert np.array_equal(first, prepared.run(tokens(TINY, 0, 1), np.nan)), "the first answer comes back"
+
+
+def test_prepared_plans_share_no_memory(backend: CpuBackend) -> None:
+    master = weights.master(TINY)
+    first, second = memory.own_copy(master), memory.own_copy(master)
+    for name in master:
+        assert not np.may_share_memory(first[name], master[name])
+        assert not np.may_share_memory(first[name], second[name])
+
+
+@given(st.lists(st.integers(1, 7), min_size=1, max_size=3))
+def test_arrays_start_on_a_cache_line(shape: list[int]) -> None:
+    array = memory.aligned(tuple(shape))
+    assert array.shape == tuple(shape)
+    assert array.ctypes.data % memory.ALIGN_BYTES == 0
+
+
+def test_a_pass_allocates_no_activation(backend: CpuBackend) -> None:
+    prepared = prepare(backend, "cpu-blas,batch=64")
+    prepared.sample_pass(3)
+    activation = plan_dims(TINY, prepared.plan).tokens * TINY.dims.d_model * 4
+    gc.collect()
+    tracemalloc.start()
+    try:
+        prepared.sample_pass(3)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < activation
+
+
+def test_a_sample_times_the_pass_within_its_use(backend: CpuBackend) -> None:
+    times = prepare(backend, "cpu-blas").sample_pass(3)
+    assert 0 < times.device_s <= times.wall_s
+    assert times.submit_s is None, "the host is the device"
+
+
+def test_a_split_has_every_site_once(backend: CpuBackend) -> None:
+    prepared = prepare(backend, "cpu-pruned")
+    split = prepared.sample_phases()
+    sites = list(dict.fromkeys(step.site for step in prepared.steps))
+    assert list(split.time_s) == list(split.gap_s) == sites
+    assert all(time_s > 0 for time_s in split.time_s.values())
+    assert split.timer == "perf_counter"
+
+
+def test_launches_are_the_calls_made(backend: CpuBackend) -> None:
+    fused, apart = prepare(backend, "cpu-blas,fused_qkv=on"), prepare(backend, "cpu-blas")
+    launches = {
+        name: {fact.site: fact.launches for fact in prepared.facts()}
+        for name, prepared in (("fused", fused), ("apart", apart))
+    }
+    assert launches["apart"]["qkv"] - launches["fused"]["qkv"] == 2 * TINY.dims.layers
+    assert launches["apart"]["w1"] == 3 * TINY.dims.layers, "product, bias, ReLU"
+    assert [fact.kernel for fact in apart.facts()][1] == "cpu_layernorm"
+
+
+def test_closing_twice_is_harmless(backend: CpuBackend) -> None:
+    prepared = prepare(backend, "cpu-blas")
+    prepared.close()
+    prepared.close()
+
+
+def test_every_cpu_kernel_record_has_its_function() -> None:
+    entries = {
+        entry for kernel in CATALOG.kernels.values() if kernel.backend == "cpu" for entry in kernel.entries
+    }
+    assert entries == set(TABLE)
+
+
+def test_the_backend_is_always_usable_and_has_one_device() -> None:
+    assert cpu.available() is None
+    with pytest.raises(BadInput, match="leave --device out"):
+        cpu.open_backend(TINY, "1", silent)
+
+
+def test_memory_needed_covers_weights_and_grows_with_the_batch(backend: CpuBackend) -> None:
+    small, large = backend.need_bytes(resolve("cpu-blas")), backend.need_bytes(resolve("cpu-blas,batch=64"))
+    assert weights.weight_bytes(TINY.dims) < small < large
+    assert large > 64 * TINY.dims.tokens * TINY.dims.d_ff * 4
+
+
+def test_facts_name_the_machine_and_its_libraries(backend: CpuBackend) -> None:
+    facts = backend.facts()
+    assert facts.backend == "cpu"
+    assert facts.name
+    assert facts.sm_count == machine.cores()
+    assert np.__version__ in facts.versions
+    assert facts.memory_bytes is None or facts.memory_bytes > 0
+
+
+def test_a_control_group_limits_what_is_free(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(machine, "CGROUP", tmp_path)
+    unlimited = machine.free_bytes()
+    (tmp_path / "memory.max").write_text("3000000\n")
+    (tmp_path / "memory.current").write_text("2500000\n")
+    (tmp_path / "memory.stat").write_text("anon 1000000\ninactive_file 400000\n")
+    assert machine.free_bytes() == min(unlimited, 900_000), "files kept in memory can go"
+    (tmp_path / "memory.max").write_text("max\n")
+    assert machine.free_bytes() > 900_000
+
+
+def test_unreadable_files_are_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("CPUINFO", "MEMINFO", "CACHES", "CLOCK_KHZ", "CGROUP"):
+        monkeypatch.setattr(machine, name, tmp_path / "none")
+    assert machine.clock_hz() is None
+    assert machine.memory_bytes() is None
+    assert machine.last_cache_bytes() is None
+    assert machine.processor()
+    assert machine.free_bytes() > 0
+
+
+PEAK = Ceiling("fp32", 1e11, "FLOP/s", "as tested")
+
+
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr(ceilings, "cache_dir", lambda name: tmp_path / name)
+    return tmp_path
+
+
+def test_ceilings_are_measured_kept_and_read_back(
+    monkeypatch: pytest.MonkeyPatch, cache: Path, backend: CpuBackend
+) -> None:
+    monkeypatch.setattr(machine, "load", lambda: 0.0)
+    said: list[str] = []
+    measured = ceilings.measure(said.append)
+    assert said
+    assert {item.name: item.unit for item in measured.items} == {
+        "fp32": "FLOP/s",
+        "fp32_1": "FLOP/s",
+        "dram_read": "B/s",
+        "dram_read_1": "B/s",
+        "call": "s",
+    }
+    assert all(item.value > 0 for item in measured.items)
+    for name in ("fp32", "dram_read"):
+        assert (measured.get(name) or 0) >= (measured.get(f"{name}_1") or 0)
+    assert ceilings.load() is None
+    ceilings.save(measured)
+    assert ceilings.load() == measured
+    assert cpu.open_backend(TINY, None, silent).ceilings(False, said.append) == measured
+    assert len(said) == 1, "not measured again"
+
+
+def test_peaks_of_a_busy_machine_say_so_and_are_not_kept(
+    monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
+    monkeypatch.setattr(machine, "load", lambda: 50.0)
+    monkeypatch.setattr(ceilings, "READ_BYTES", 1 << 20)
+    measured = ceilings.measure(silent)
+    assert all("busy" in item.status for item in measured.items)
+    ceilings.save(measured)
+    assert ceilings.load() is None
+
+
+def test_a_broken_cache_is_measured_again(cache: Path) -> None:
+    kept = Ceilings("here", None, "2026-01-01T00:00:00+00:00", (PEAK,))
+    ceilings.save(kept)
+    assert ceilings.load() == kept
+    (file,) = (cache / "ceilings").iterdir()
+    file.write_text("{half")
+    assert ceilings.load() is None
+
+
+def test_a_cache_that_can_not_be_written_is_no_error(cache: Path) -> None:
+    (cache / "ceilings").write_text("a file where the folder should be")
+    ceilings.save(replace(Ceilings("here", None, "", (PEAK,))))
+    assert ceilings.load() is None
