@@ -59,7 +59,7 @@ class Catalog(Registry):
         return plan.change(word=format_word(word))
 
     def request(self, plan: Plan) -> PlanRequest:
-        """What a resolved plan's word asks for."""
+        """What a resolved plan's word asks for: to be changed and resolved again."""
         return parse_word(plan.word)
 
     def toggle_views(self, plan: Plan, dims: Dims) -> tuple[ToggleView, ...]:
@@ -107,8 +107,9 @@ class Catalog(Registry):
     def _toggle_view(self, toggle: Toggle, plan: Plan, dims: Dims) -> ToggleView:
         value = _text(toggle, getattr(plan, toggle.field))
         asked = self.request(plan)
-        others = toggle.values or (() if plan.backend in toggle.backends else ("2",))
-        trials = ((other, replace(asked, sets=(*asked.sets, (toggle.name, other)))) for other in others)
+        trials = (
+            (other, replace(asked, sets=(*asked.sets, (toggle.name, other)))) for other in toggle.values
+        )
         refused = self._refusals((trial for trial in trials if trial[0] != value), plan, dims)
         return ToggleView(toggle.name, value, toggle.values, refused, toggle.doc)
 
