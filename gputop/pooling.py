@@ -31,10 +31,11 @@ def pool(comparisons: Sequence[Comparison]) -> Comparison:
 def _pool(deltas: Sequence[Delta]) -> Delta:
     """One phase over all windows."""
     known = [(delta, *interval) for delta in deltas if (interval := _interval(delta)) is not None]
-    floor = max(delta.aa_floor for delta in deltas)
     if not known:
         return deltas[-1]
     weights = [1.0 / half_width**2 for _, _, half_width in known]
+    # Copies may differ by the floor in every window, so their weighted mean may by the floors' mean.
+    floor = sum(w * d.aa_floor for w, (d, _, _) in zip(weights, known, strict=True)) / sum(weights)
     effect = sum(w * e for w, (_, e, _) in zip(weights, known, strict=True)) / sum(weights)
     half_width = 1.0 / math.sqrt(sum(weights))
     if len(known) > 1:

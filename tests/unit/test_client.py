@@ -129,8 +129,8 @@ def test_a_worker_that_hangs_is_killed_and_reported(log_path: Path) -> None:
 
 def test_progress_extends_the_deadline_and_its_end_does_not() -> None:
     progress = b'{"type":"progress","id":1,"text":"compiling"}\n'
-    talk = f"import time; [(time.sleep(0.2), print({progress.decode()!r}, end='', flush=True)) for _ in range(5)]"
-    client = Client(command=speaking(hello(), then=f"{talk}; sys.stdin.read()"), silence_s=0.8)
+    talk = f"for _ in range(5): time.sleep(0.2); sys.stdout.write({progress.decode()!r}); sys.stdout.flush()"
+    client = Client(command=speaking(hello(), then=f"import time\n{talk}\nsys.stdin.read()"), silence_s=0.8)
     client.start()
     told: list[str] = []
     with pytest.raises(WorkerLost, match="hung"):

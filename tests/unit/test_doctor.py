@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from gputop.cli import main
 from gputop.cli.probes import PROBES, answer_apart
 
 BY_NAME = {probe.name: probe for probe in PROBES}
@@ -62,3 +64,16 @@ def test_the_wrong_plotting_interface_is_told_from_the_right_one(site: Path) -> 
 def test_no_mend_installs_another_projects_package(probe: object) -> None:
     mend = getattr(probe, "mend", "")
     assert not re.search(r"install '?gputop('|\[|$| )", mend)
+
+
+def test_doctor_shows_what_is_and_what_mends_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["doctor", "--backend", "cuda"])
+    out, err = capsys.readouterr()
+    assert re.search(r"^ok +numpy +\d", out, re.MULTILINE)
+    assert "backends: cpu" in out
+    assert code == (3 if "cuda does not" in out else 0)
+    assert ("Mend it: " in err) == (code == 3)
+    lines = out.splitlines()
+    for line, after in pairwise(lines):
+        if line.startswith(("missing", "broken")):
+            assert after.strip().startswith("mend: ")

@@ -62,8 +62,10 @@ def test_a_window_that_could_not_tell_is_left_out() -> None:
     assert (nothing.ratio, nothing.verdict, nothing.status) == (None, "UNRESOLVED", "too few")
 
 
-def test_the_loudest_noise_floor_holds_for_all() -> None:
+def test_a_window_counts_for_the_noise_floor_as_much_as_for_the_effect() -> None:
+    assert pooled(window(0.05, 0.001), window(0.05, 0.001, floor=0.2)).aa_floor == pytest.approx(0.1015)
     assert pooled(window(0.05, 0.001), window(0.05, 0.001, floor=0.2)).verdict == "SAME"
+    assert pooled(window(0.05, 0.001), window(0.05, 0.1, floor=0.2)).verdict == "FASTER"
 
 
 @given(st.lists(st.tuples(st.floats(-0.5, 0.5), st.floats(1e-4, 0.3)), min_size=2, max_size=6))

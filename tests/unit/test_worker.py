@@ -71,8 +71,11 @@ class Peer:
     def end(self) -> str:
         """Kill what is left; returns its stderr."""
         self.process.kill()
-        _, stderr = self.process.communicate()
-        return stderr.decode()
+        self.process.wait()
+        assert self.process.stderr is not None
+        self.stdin.close()
+        with self.stdout, self.process.stderr as stderr:
+            return stderr.read().decode()
 
 
 @pytest.fixture
