@@ -48,12 +48,12 @@ class CudaBackend:
         self._sources = Sources((kernels_dir, ours) if kernels_dir and kernels_dir != ours else (ours,))
         self._registry = Registry.load(kernels_dir)
         self._tools = Tools(self._context)
-        self._libraries = Libraries(self._context)
-        self._binder = Binder(self._context, self._sources, self._libraries)
         say("comparing weights drawn on the device with NumPy's")
         check_fill(self._context, self._tools, workload)
         self._timer = Timer(self._context, self._tools)
         self.timer_floor_s = self._timer.floor_s
+        self._libraries = Libraries(self._context, self._timer)
+        self._binder = Binder(self._context, self._sources, self._libraries)
         self._ceilings: Ceilings | None = None
         self._facts = self._read_facts()
 

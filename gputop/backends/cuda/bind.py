@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from gputop.backends.cuda.context import Context
+from gputop.backends.cuda.context import Context, Function
 from gputop.backends.cuda.launch import Geometry, KernelLaunch
 from gputop.backends.cuda.library import Cublas, gemm_arguments
+from gputop.backends.cuda.lt import CublasLt
 from gputop.backends.cuda.memory import PlanMemory
-from gputop.backends.cuda.pack import pack
-from gputop.errors import BadInput, NotHere
-from gputop.spec import Dims, Kernel, Launch, Plan, Step
+from gputop.backends.cuda.pack import Address, pack
+from gputop.backends.cuda.timing import Timer
+from gputop.errors import BadInput, unknown_name
+from gputop.spec import Dims, Launch, Plan, Step
 
 Call = Callable[[], None]
+
+LIBRARY_OPERATIONS = {"cublas": ("gemm",), "cublaslt": ("gemm", "gemm_best")}
+"""What a library launch may name as its entry; each takes the arguments of our own GEMMs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,6 @@ class BoundStep:
 
     step: Step
     calls: tuple[Call, ...]
-    launches: tuple[Launch, ...]
 
     @property
     def label(self) -> str:
@@ -48,9 +53,11 @@ class BoundStep:
 class Libraries:
     """Library handles, created when a plan first asks."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, timer: Timer) -> None:
         self._context = context
+        self._timer = timer
         self._cublas: Cublas | None = None
+        self._cublaslt: CublasLt | None = None
 
     @property
     def cublas(self) -> Cublas:
@@ -58,10 +65,18 @@ class Libraries:
             self._cublas = Cublas()
         return self._cublas
 
+    @property
+    def cublaslt(self) -> CublasLt:
+        """NotHere without nvmath."""
+        if self._cublaslt is None:
+            self._cublaslt = CublasLt(self._context, self._timer)
+        return self._cublaslt
+
     def close(self) -> None:
-        if self._cublas is not None:
-            self._cublas.close()
-            self._cublas = None
+        for library in (self._cublas, self._cublaslt):
+            if library is not None:
+                library.close()
+        self._cublas = self._cublaslt = None
 
 
 class Binder:
@@ -80,19 +95,18 @@ class Binder:
 
     def _step(self, step: Step, memory: PlanMemory, plan: Plan, dims: Dims) -> BoundStep:
         launches = step_launches(step, plan, dims)
-        calls = tuple(self._call(step, launch, memory, plan) for launch in launches)
-        return BoundStep(step, calls, launches)
+        return BoundStep(step, tuple(self._call(step, launch, memory, plan) for launch in launches))
 
     def _call(self, step: Step, launch: Launch, memory: PlanMemory, plan: Plan) -> Call:
-        def address(operand: object) -> int:
-            return memory.address(step.site, operand)  # type: ignore[arg-type]
+        address = partial(memory.address, step.site)
 
         if launch.library:
             return self._library_call(launch, plan, address)
         name = launch.source or step.kernel.source
         function = self._context.function(self._sources.find(name), name, launch.entry, self._sources.folders)
+        whole_wave = launch.cooperative and not any(launch.grid)
         geometry = Geometry(
-            launch.grid,
+            self._whole_wave(function, launch) if whole_wave else launch.grid,
             launch.block,
             launch.smem_bytes,
             launch.cluster,
@@ -101,13 +115,26 @@ class Binder:
         )
         return KernelLaunch(self._context, function, geometry, pack(launch.args, address))
 
-    def _library_call(self, launch: Launch, plan: Plan, address: Callable[[object], int]) -> Call:
-        if launch.library != "cublas":
-            raise NotHere(f"Library {launch.library} is not offered by this version of the cuda backend.")
-        if launch.entry != "gemm":
-            raise BadInput(f"cublas has no operation {launch.entry!r} here; it has: gemm.")
+    def _library_call(self, launch: Launch, plan: Plan, address: Address) -> Call:
+        operations = LIBRARY_OPERATIONS.get(launch.library)
+        if operations is None:
+            raise unknown_name("library", launch.library, LIBRARY_OPERATIONS)
+        if launch.entry not in operations:
+            raise unknown_name(f"operation of {launch.library}", launch.entry, operations)
         gemm = gemm_arguments(launch.args, address)
-        return self._libraries.cublas.gemm(gemm, plan.math, plan.layout)
+        if launch.library == "cublas":
+            return self._libraries.cublas.gemm(gemm, plan.math, plan.layout)
+        best = launch.entry == "gemm_best"
+        return self._libraries.cublaslt.gemm(gemm, plan.math, plan.layout, best)
+
+    def _whole_wave(self, function: Function, launch: Launch) -> tuple[int, int, int]:
+        """As many blocks as the device holds at once; BadInput where not even one fits on an SM."""
+        threads = launch.block[0] * launch.block[1] * launch.block[2]
+        function.allow_smem(launch.smem_bytes)
+        resident = function.blocks_per_sm(threads, launch.smem_bytes)
+        if resident == 0:
+            raise BadInput(f"No block of {launch.entry} fits on an SM of this device.")
+        return (resident * self._context.sm_count, 1, 1)
 
 
 def step_launches(step: Step, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
@@ -122,7 +149,3 @@ def plan_launches(steps: tuple[Step, ...], plan: Plan, dims: Dims) -> Iterator[t
     for step in steps:
         for launch in step_launches(step, plan, dims):
             yield step.site, launch
-
-
-def is_library(kernel: Kernel) -> bool:
-    return bool(kernel.library)

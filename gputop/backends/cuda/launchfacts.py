@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gputop import occupancy
 from gputop.backends.cuda.bind import BoundStep
-from gputop.backends.cuda.capture import KernelNode, kernel_nodes
+from gputop.backends.cuda.capture import kernel_nodes
 from gputop.backends.cuda.context import Context
 from gputop.backends.cuda.launch import KernelLaunch
 from gputop.device import limits
@@ -15,23 +16,33 @@ from gputop.spec import LaunchFacts
 
 
 def launch_facts(context: Context, bound: Sequence[BoundStep]) -> tuple[LaunchFacts, ...]:
-    """One per step site, in pass order. Of a site of several launches, its first one is described."""
-    first: dict[str, BoundStep] = {}
-    instances: dict[str, int] = {}
+    """One per site that is timed, in pass order. Of a site of several launches, the first is described.
+
+    A stamped kernel's one launch counts for the first of its sites; the others show its geometry.
+    """
+    found: dict[str, LaunchFacts] = {}
+    described: dict[str, LaunchFacts] = {}
     for step in bound:
-        first.setdefault(step.step.site, step)
-        instances[step.step.site] = instances.get(step.step.site, 0) + 1
-    return tuple(_facts(context, step, instances[site]) for site, step in first.items())
+        site = step.step.site
+        if site not in described:
+            described[site] = _facts(context, step)
+        facts = described[site]
+        for position, part in enumerate(step.step.apart()):
+            known = found.get(part.site) or replace(facts, site=part.site, launches=0)
+            launches = 0 if position else facts.launches
+            found[part.site] = replace(known, launches=known.launches + launches)
+    return tuple(found.values())
 
 
-def _facts(context: Context, step: BoundStep, instances: int) -> LaunchFacts:
+def _facts(context: Context, step: BoundStep) -> LaunchFacts:
+    """Of one instance of a step, which has run before: a library loads its kernels at the first call."""
     lead = step.calls[0]
     if isinstance(lead, KernelLaunch):
-        return _own(context, step, lead, instances)
-    return _library(context, step, instances)
+        return _own(context, step, lead)
+    return _library(context, step)
 
 
-def _own(context: Context, step: BoundStep, lead: KernelLaunch, instances: int) -> LaunchFacts:
+def _own(context: Context, step: BoundStep, lead: KernelLaunch) -> LaunchFacts:
     geometry, function = lead.geometry, lead.function
     facts = function.facts
     resident = function.blocks_per_sm(geometry.threads, geometry.smem_bytes)
@@ -40,7 +51,7 @@ def _own(context: Context, step: BoundStep, lead: KernelLaunch, instances: int) 
     return LaunchFacts(
         site=step.step.site,
         kernel=step.step.kernel.name,
-        launches=instances * len(step.calls),
+        launches=len(step.calls),
         grid=shape(geometry.grid),
         block=shape(geometry.block),
         registers=facts.registers,
@@ -76,14 +87,14 @@ def _limiters(context: Context, lead: KernelLaunch) -> tuple[str, ...]:
         return ()
 
 
-def _library(context: Context, step: BoundStep, instances: int) -> LaunchFacts:
-    nodes = kernel_nodes(context, step.calls[:1], step.label)
+def _library(context: Context, step: BoundStep) -> LaunchFacts:
     every = kernel_nodes(context, step.calls, step.label)
-    main: KernelNode | None = nodes[0] if nodes else None
+    nodes = kernel_nodes(context, step.calls[:1], step.label)
+    main = nodes[0] if nodes else None
     return LaunchFacts(
         site=step.step.site,
         kernel=step.step.kernel.name,
-        launches=instances * len(every),
+        launches=len(every),
         library_kernel="; ".join(dict.fromkeys(node.name for node in nodes)) or None,
         grid=shape(main.grid) if main else None,
         block=shape(main.block) if main else None,

@@ -83,6 +83,11 @@ class PlanMemory:
         shape, strides = (view.rows, view.columns), (view.ld * WORD_BYTES, WORD_BYTES)
         return np.lib.stride_tricks.as_strided(slot[view.offset :], shape, strides).copy()
 
+    def workspace(self, site: str, name: str) -> NDArray[np.uint8]:
+        """The bytes of a workspace on the host."""
+        words: NDArray[np.uint32] = self._context.copy_out(self._scratch[site, name])
+        return words.view(np.uint8)
+
     def close(self) -> None:
         self._fills.clear()
         self._buffers.clear()

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 Call = Callable[[], None]
 
 HOST_TO_DEVICE, DEVICE_TO_HOST = 1, 2
+STAMPS = "stamps"
+"""The workspace of a stamped kernel's notes."""
 PHASE_PASSES = 3
 """Passes of one phase sample, the first dropped."""
 
@@ -114,14 +116,22 @@ class CudaPrepared:
         return PassTimes(wall_s=fmean(wall[1:]), device_s=fmean(device[1:]), submit_s=fmean(submit[1:]))
 
     def sample_phases(self) -> PhaseTimes:
-        """Marks between the steps, in the stream or, for a plan with a graph, as nodes of a graph."""
+        """Marks between the steps, in the stream or, for a plan with a graph, as nodes of a graph.
+
+        What lies between the marks of a stamped kernel and is in none of its tasks is a gap before them.
+        """
         split = self._split_graph if self._graph is not None else self._split_stream
-        samples = [split() for _ in range(PHASE_PASSES)][1:]
         time_s: dict[str, float] = {}
-        for index, step in enumerate(self._bound):
-            mean = fmean(sample[index] for sample in samples)
-            time_s[step.step.site] = time_s.get(step.step.site, 0.0) + mean
-        return PhaseTimes(time_s, gap_s={}, overlap_s={}, timer="event")
+        gap_s: dict[str, float] = {}
+        for index in range(PHASE_PASSES):
+            times = split()
+            if index == 0:
+                continue
+            for step, seconds in zip(self._bound, times, strict=True):
+                for site, part_s in self._parts(step, seconds, gap_s).items():
+                    time_s[site] = time_s.get(site, 0.0) + part_s / (PHASE_PASSES - 1)
+        stamped = any(step.step.kernel.stamped for step in self._bound)
+        return PhaseTimes(time_s, gap_s, overlap_s={}, timer="stamp" if stamped else "event")
 
     def facts(self) -> tuple[LaunchFacts, ...]:
         return self._facts
@@ -182,6 +192,19 @@ class CudaPrepared:
     def _launch_graph(self) -> None:
         self._graph.launch(self._context.stream)
 
+    def _parts(self, step: BoundStep, seconds: float, gap_s: dict[str, float]) -> dict[str, float]:
+        """Seconds by site of a step that took `seconds` between its marks; adds a stamped one's gap."""
+        if not step.step.kernel.stamped:
+            return {step.step.site: seconds}
+        parts: dict[str, float] = {}
+        tasks_s = stamped_seconds(self._memory.workspace(step.step.site, STAMPS))
+        for part, part_s in zip(step.step.apart(), tasks_s, strict=True):
+            parts[part.site] = parts.get(part.site, 0.0) + part_s
+        first = next(iter(parts))
+        outside_s = max(0.0, seconds - sum(tasks_s)) / (PHASE_PASSES - 1)
+        gap_s[first] = gap_s.get(first, 0.0) + outside_s
+        return parts
+
     def _split_stream(self) -> list[float]:
         times, _ = self._timer.split([step.calls for step in self._bound])
         return times
@@ -203,3 +226,13 @@ class CudaPrepared:
         graph = capture(self._context, calls, "the marked pass")
         self._marked_graph = (graph, events)
         return self._marked_graph
+
+
+def stamped_seconds(workspace: NDArray[np.uint8]) -> list[float]:
+    """Seconds of each task between the stamps that a kernel left: (cycles, nanoseconds) pairs of int64.
+
+    Cycles count finely and nanoseconds truly: the cycles of a task over the clock of the whole.
+    """
+    cycles, nanoseconds = workspace.view(np.int64).reshape(-1, 2).T
+    clock_hz = (cycles[-1] - cycles[0]) / ((nanoseconds[-1] - nanoseconds[0]) * 1e-9)
+    return [float(count) for count in np.diff(cycles) / clock_hz]
