@@ -76,6 +76,8 @@ class Context:
         self._functions: dict[tuple[str, str], Function] = {}
         self._mapped: list[int] = []
         self.closed = False
+        self.hung: DeviceLost | None = None
+        """What was raised for a kernel that does not end."""
 
     def array(self, shape: tuple[int, ...], dtype: Any, what: str) -> Any:
         """An uninitialised CuPy array with memory of its own, outside any pool: dropped is freed.
@@ -103,7 +105,7 @@ class Context:
 
     def unmap(self, pointer: int) -> None:
         """Give mapped host memory back; twice is harmless."""
-        if pointer in self._mapped:
+        if pointer in self._mapped and self.hung is None:
             self._mapped.remove(pointer)
             with explained("freeing mapped host memory"):
                 self._cupy.cuda.runtime.freeHost(pointer)
@@ -129,9 +131,10 @@ class Context:
             while not self._done(event):
                 waited = time.perf_counter() - begun
                 if waited > deadline_s:
-                    raise DeviceLost(
-                        f"{what} was still running after {deadline_s:.0f} s; its context is given up."
-                    )
+                    why = f"{what} was still running after {deadline_s:.0f} s; its context is given up."
+                    # Kept, with the frames of its traceback: freeing anything would wait for the kernel.
+                    self.hung = DeviceLost(why)
+                    raise self.hung
                 if waited > 0.002:
                     time.sleep(0.0002)
 
@@ -158,7 +161,7 @@ class Context:
         """Unload and free; after a lost context nothing can be freed and nothing needs to be."""
         from cuda.bindings import driver
 
-        if self.closed:
+        if self.closed or self.hung is not None:
             return
         self.closed = True
         self._functions.clear()

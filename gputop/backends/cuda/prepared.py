@@ -17,6 +17,7 @@ from gputop.backends.cuda.context import Context
 from gputop.backends.cuda.faults import explained
 from gputop.backends.cuda.launchfacts import launch_facts
 from gputop.backends.cuda.memory import PlanMemory
+from gputop.backends.cuda.stamps import WORKSPACE, seconds_apart
 from gputop.backends.cuda.timing import Timer
 from gputop.backends.cuda.tools import Tools
 from gputop.backends.cuda.weights import DeviceWeights
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 Call = Callable[[], None]
 
 HOST_TO_DEVICE, DEVICE_TO_HOST = 1, 2
-STAMPS = "stamps"
-"""The workspace of a stamped kernel's notes."""
 PHASE_PASSES = 3
 """Passes of one phase sample, the first dropped."""
 
@@ -197,7 +196,7 @@ class CudaPrepared:
         if not step.step.kernel.stamped:
             return {step.step.site: seconds}
         parts: dict[str, float] = {}
-        tasks_s = stamped_seconds(self._memory.workspace(step.step.site, STAMPS))
+        tasks_s = seconds_apart(self._memory.workspace(step.step.site, WORKSPACE))
         for part, part_s in zip(step.step.apart(), tasks_s, strict=True):
             parts[part.site] = parts.get(part.site, 0.0) + part_s
         first = next(iter(parts))
@@ -226,13 +225,3 @@ class CudaPrepared:
         graph = capture(self._context, calls, "the marked pass")
         self._marked_graph = (graph, events)
         return self._marked_graph
-
-
-def stamped_seconds(workspace: NDArray[np.uint8]) -> list[float]:
-    """Seconds of each task between the stamps that a kernel left: (cycles, nanoseconds) pairs of int64.
-
-    Cycles count finely and nanoseconds truly: the cycles of a task over the clock of the whole.
-    """
-    cycles, nanoseconds = workspace.view(np.int64).reshape(-1, 2).T
-    clock_hz = (cycles[-1] - cycles[0]) / ((nanoseconds[-1] - nanoseconds[0]) * 1e-9)
-    return [float(count) for count in np.diff(cycles) / clock_hz]
