@@ -13,10 +13,10 @@ from gputop.backends.base import PassTimes, PhaseTimes, Prepared, Say
 from gputop.session.lanes import PreparedLane
 
 LEAST_PASSES = 3
-SAMPLE_S = 0.01
+SAMPLE_S = 0.005
 """A sample of a short pass takes at least this long: the timer's own step must not show."""
 MOST_PASSES = 200
-PHASE_PASSES = 10
+PHASE_PASSES = 5
 """Most passes behind one sample of a phase: short phases are noisy one pass at a time."""
 WARM_UP_S = 0.3
 STEADY = 0.03
@@ -90,6 +90,12 @@ def sample_lanes(
     return "stopped"
 
 
+def expected_sample_s(pass_s: float) -> float:
+    """About how long one sample of a lane takes, its phases included."""
+    passes = _passes(pass_s)
+    return (passes + _phase_passes(passes)) * pass_s
+
+
 def _warm_up(lane: LaneSamples, stop: Stop) -> None:
     """Run the real work until it is steady, then choose how many passes make a sample."""
     pass_s, spent_s = lane.lane.pass_s, 0.0
@@ -106,10 +112,13 @@ def _passes(pass_s: float) -> int:
     return min(MOST_PASSES, max(LEAST_PASSES, math.ceil(SAMPLE_S / pass_s) + 1))
 
 
+def _phase_passes(passes: int) -> int:
+    return min(PHASE_PASSES, passes - LEAST_PASSES + 1)
+
+
 def _sample(lane: LaneSamples, split: bool) -> None:
     times = lane.prepared.sample_pass(lane.passes)
-    phase_passes = min(PHASE_PASSES, lane.passes - LEAST_PASSES + 1)
-    lane.keep(times, _typical_split(lane.prepared, phase_passes) if split else None)
+    lane.keep(times, _typical_split(lane.prepared, _phase_passes(lane.passes)) if split else None)
 
 
 def _typical_split(prepared: Prepared, passes: int) -> PhaseTimes | None:

@@ -15,7 +15,7 @@ from gputop.session import comparing
 from gputop.session.bench import Bench
 from gputop.session.lanes import PreparedLane
 from gputop.session.rows import Occasion, host_bound, lane_rows
-from gputop.session.sampling import LaneSamples, Stop, sample_lanes
+from gputop.session.sampling import LaneSamples, Stop, expected_sample_s, sample_lanes
 from gputop.spec import Plan
 
 Role = Literal["current", "pinned"]
@@ -109,7 +109,7 @@ def _sample(
     if "pinned" not in sampled or "current" not in sampled:
         return _sample_alone(sampled, seconds, stop, say), None, ()
     pinned, current = sampled["pinned"], sampled["current"]
-    copies, notes = _copies(bench, pinned, current, say)
+    copies, notes = _copies(bench, pinned, current, seconds, say)
     floor = bench.noise.floor(pinned.lane.plan.word, "device")
 
     def enough() -> str:
@@ -144,9 +144,9 @@ def _sample_alone(sampled: Mapping[Role, LaneSamples], seconds: float | None, st
 
 
 def _copies(
-    bench: Bench, pinned: LaneSamples, current: LaneSamples, say: Say
+    bench: Bench, pinned: LaneSamples, current: LaneSamples, seconds: float | None, say: Say
 ) -> tuple[list[LaneSamples], tuple[str, ...]]:
-    """Independently prepared copies of the pinned plan for its A/A floor, and why there are none."""
+    """Independently prepared copies of the pinned plan for its A/A floor, and why some are missing."""
     plan, pass_s = pinned.lane.plan, pinned.lane.pass_s
     known = bench.noise.count(plan.word)
     if pass_s > LONG_PASS_S:
@@ -155,6 +155,9 @@ def _copies(
         wanted = 1 if known >= ENOUGH_COPIES else 3
     else:
         wanted = 0 if known >= ENOUGH_COPIES else 1
+    if seconds is not None:
+        lanes_in_time = seconds / (stats.MIN_ROUNDS * expected_sample_s(pass_s))
+        wanted = min(wanted, max(0, int(lanes_in_time) - 2))
     held = [pinned.lane, current.lane]
     while len(held) < 2 + wanted:
         if not bench.lanes.room_for(plan):

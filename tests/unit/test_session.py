@@ -1,0 +1,382 @@
+"""Sessions on the cpu at tiny: real passes, windows, ladders and what is said of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from gputop import backends
+from gputop.catalog import Catalog
+from gputop.errors import BadInput, NotHere
+from gputop.results import TOTAL_ROWS, Lane, Row, Window
+from gputop.roofline import TERMS
+from gputop.session import Session, comparing
+from gputop.session.bench import Bench
+from gputop.session.lanes import MOST_IDLE
+from gputop.session.noise import NoiseFloors
+from gputop.spec import Dims, PlanRequest, Site, Step, Task, View
+from gputop.stats import Paired, paired
+from gputop.words import parse_word
+from gputop.workloads import parse_workload
+
+TINY = parse_workload("tiny")
+BLAS, LOOPS, PRUNED = (PlanRequest(rung) for rung in ("cpu-blas", "cpu-loops", "cpu-pruned"))
+SHORT_S = 0.05
+"""Long enough for a round of samples; a test that needs more says so."""
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Session]:
+    opened = Session.open("cpu", TINY)
+    yield opened
+    opened.close()
+
+
+def rows_of(lane: Lane | None) -> dict[str, Row]:
+    assert lane is not None
+    return {row.phase: row for row in lane.rows}
+
+
+@pytest.fixture(scope="module")
+def window(session: Session) -> Window:
+    return session.measure(BLAS, seconds=SHORT_S)
+
+
+@pytest.fixture(scope="module")
+def paired_window(session: Session) -> Window:
+    return session.measure(PRUNED, LOOPS, seconds=SHORT_S)
+
+
+def test_auto_is_the_cpu_where_cuda_can_not_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    class NoCuda:
+        def available(self) -> str:
+            return "No GPU."
+
+    whole = backends.load
+    monkeypatch.setattr(backends, "load", lambda name: NoCuda() if name == "cuda" else whole(name))
+    opened = Session.open("auto", TINY)
+    assert opened.facts.backend == "cpu"
+    assert opened.default_rung == "cpu-blas"
+    opened.close()
+
+
+def test_cuda_where_it_can_not_be_used_is_not_here() -> None:
+    if backends.load("cuda").available() is None:
+        pytest.skip("cuda can be used here")
+    with pytest.raises(NotHere):
+        Session.open("cuda", TINY)
+
+
+def test_every_rung_of_the_cpu_can_run_and_passes_both_gates(session: Session) -> None:
+    views = session.rung_views()
+    assert [view.id for view in views] == [rung.id for rung in Catalog.load().rungs_of("cpu")]
+    for view in views:
+        assert view.refused == ""
+        gate = session.check(PlanRequest(view.id))
+        assert gate.status == "PASS", f"{view.id}: {gate.where}"
+
+
+def test_a_view_shows_what_can_be_flipped(session: Session) -> None:
+    view = session.view(parse_word("cpu-blas,batch=2,w1:cpu_loops_gemm"))
+    assert view.word == "cpu-blas,batch=2,w1:cpu_loops_gemm"
+    assert view.batch == 2
+    assert {site.site: site.kernel for site in view.sites}["w1"] == "cpu_loops_gemm"
+    refused = {toggle.name: dict(toggle.refused) for toggle in view.toggles}
+    assert "bf16" in refused["math"]
+    assert view.need_bytes
+
+
+@pytest.mark.parametrize(
+    ("word", "nearest"),
+    [
+        ("cpu-blass", "cpu-blas"),
+        ("cpu-blas,fould=on", "fold"),
+        ("cpu-blas,w1:cpu_loops_gem", "cpu_loops_gemm"),
+    ],
+)
+def test_unknown_names_are_answered_with_the_nearest(session: Session, word: str, nearest: str) -> None:
+    with pytest.raises(BadInput, match=nearest):
+        session.measure(parse_word(word))
+
+
+def test_a_window_has_a_row_for_each_site_and_the_totals(window: Window) -> None:
+    rows = rows_of(window.lane("current"))
+    sites = ["embed", "ln1", "qkv", "attention", "wo", "ln2", "w1", "w2", "lnf", "head"]
+    assert list(rows) == [*sites, *TOTAL_ROWS]
+    assert window.lane("pinned") is None
+    assert window.comparison is None
+    assert all((rows[site].time_s or 0) > 0 for site in sites)
+    assert rows["w1"].count == TINY.dims.layers
+    assert rows["w1"].kernel == "cpu_blas_gemm"
+    assert {row.gate for row in rows.values()} <= {"PASS", "PASS pass-only"}
+    assert {row.window for row in rows.values()} == {window.number}
+
+
+def test_the_parts_reconcile_with_the_whole(window: Window) -> None:
+    rows = rows_of(window.lane("current"))
+    sites = [row for name, row in rows.items() if name not in TOTAL_ROWS]
+    total = {name: rows[name].time_s or 0.0 for name in TOTAL_ROWS}
+    assert math.isclose(total["sum"], sum(row.time_s or 0.0 for row in sites))
+    assert math.isclose(total["gaps"], sum(row.gap_s or 0.0 for row in sites))
+    assert math.isclose(total["sum"] + total["gaps"] + total["residual"], total["device"])
+    assert total["device"] <= total["wall"]
+
+
+def test_rows_are_read_against_floors_and_terms(window: Window) -> None:
+    rows = rows_of(window.lane("current"))
+    for name in ("qkv", "attention", "w1", "head"):
+        row = rows[name]
+        assert row.floor_s is not None
+        assert row.time_s is not None
+        assert row.efficiency == row.floor_s / row.time_s
+        assert row.binds in {*TERMS, "unknown"}
+        assert row.question_floor_s is not None
+        assert row.question_floor_s <= row.floor_s * (1 + 1e-12), "what is asked is part of what is done"
+    overlapped, added = rows["device"].floor_s, rows["sum"].floor_s
+    assert overlapped is not None
+    assert added is not None
+    assert overlapped <= added
+    tokens_per_s, device_s = rows["device"].tokens_per_s, rows["device"].time_s
+    assert tokens_per_s is not None
+    assert device_s is not None
+    assert math.isclose(tokens_per_s * device_s, TINY.dims.seq)
+
+
+def test_unknown_is_empty_never_zero(window: Window) -> None:
+    row = rows_of(window.lane("current"))["w1"]
+    assert (row.l2_s, row.issue_s, row.occupancy_theoretical, row.registers) == (None,) * 4
+    assert (row.pinned_plan, row.delta_s, row.verdict) == (None,) * 3
+
+
+def test_a_pruned_plan_does_what_is_asked_and_no_more(paired_window: Window) -> None:
+    rows = rows_of(paired_window.lane("current"))
+    assert {"w1", "w1@1", "kv", "q@1"} <= set(rows)
+    for name in ("w1", "w1@1", "kv", "device"):
+        assert rows[name].floor_s == rows[name].question_floor_s
+
+
+def test_deltas_stand_on_the_first_row_of_their_phase(paired_window: Window) -> None:
+    comparison = paired_window.comparison
+    assert comparison is not None
+    assert (comparison.plan_a, comparison.plan_b) == ("cpu-loops", "cpu-pruned")
+    assert {delta.phase for delta in comparison.deltas} == {
+        *("embed", "ln1", "qkv", "attention", "wo", "ln2", "w1", "w2", "lnf", "head"),
+        *("device", "wall"),
+    }
+    current, pinned = (rows_of(paired_window.lane(role)) for role in ("current", "pinned"))
+    w1 = comparison.get("w1")
+    assert w1 is not None
+    assert current["w1"].delta_s == w1.delta_s
+    assert current["w1@1"].delta_s is None
+    assert current["device"].ratio is not None
+    assert current["device"].pinned_plan == "cpu-loops"
+    assert all(row.delta_s is None for row in pinned.values())
+    both = (current["w1"].time_s or 0) + (current["w1@1"].time_s or 0)
+    assert math.isclose(w1.b_s or 0, both, rel_tol=0.5), "the phase is the sum of its sites"
+
+
+def test_loops_to_blas_is_faster(session: Session) -> None:
+    """Others may use this machine meanwhile: a few windows may stay unresolved, none may say the contrary."""
+    for _ in range(8):
+        measured = session.measure(BLAS, LOOPS)
+        assert measured.comparison is not None
+        delta = measured.comparison.get("device")
+        assert delta is not None
+        assert delta.verdict != "SLOWER"
+        if delta.verdict == "FASTER":
+            break
+    assert delta is not None
+    assert delta.verdict == "FASTER"
+    assert delta.ratio_lo is not None
+    assert delta.ratio_lo > 1
+    assert measured.verdict.startswith("cpu-loops -> cpu-blas: ")
+    assert "FASTER" in measured.verdict
+
+
+def test_a_plan_is_never_faster_or_slower_than_its_copy(session: Session) -> None:
+    verdicts = []
+    for _ in range(30):
+        measured = session.measure(BLAS, aa=True, seconds=0.2)
+        current, pinned = measured.lane("current"), measured.lane("pinned")
+        assert current
+        assert pinned
+        assert current.plan == pinned.plan
+        comparison = measured.comparison
+        assert comparison
+        verdicts += [delta.verdict for delta in comparison.deltas if delta.phase == "device"]
+    assert len(verdicts) == 30
+    assert not {"FASTER", "SLOWER"} & set(verdicts), verdicts
+
+
+def test_a_plan_pinned_against_itself_is_paired_with_a_copy(session: Session) -> None:
+    measured = session.measure(BLAS, BLAS, seconds=SHORT_S)
+    assert [lane.role for lane in measured.lanes] == ["current", "pinned"]
+    assert measured.comparison is not None
+
+
+def test_different_batches_are_compared_by_the_sequence(session: Session) -> None:
+    measured = session.measure(parse_word("cpu-blas,batch=4"), BLAS, seconds=SHORT_S)
+    assert measured.comparison is not None
+    device = measured.comparison.get("device")
+    current, pinned = measured.lane("current"), measured.lane("pinned")
+    assert device
+    assert current
+    assert pinned
+    assert "per sequence" in device.status
+    assert math.isclose((device.b_s or 0) * 4, current.device_s or 0)
+    assert device.a_s == pinned.device_s
+
+
+def test_a_stopped_window_closes_with_what_it_has(session: Session) -> None:
+    measured = session.measure(BLAS, LOOPS, stop=lambda: True)
+    assert measured.stopped_because == "stopped"
+    current = measured.lane("current")
+    assert current is not None
+    assert current.device_s is None
+    assert rows_of(current)["w1"].time_s is None
+    assert "nothing measured" in measured.verdict
+
+
+def test_a_window_stops_at_its_budget_or_when_it_knows_enough(session: Session) -> None:
+    rounds: list[str] = []
+    measured = session.measure(BLAS, seconds=1e-9, say=rounds.append)
+    assert measured.stopped_because == "time budget"
+    assert sum(text.startswith("round") for text in rounds) == 1
+
+
+def test_windows_are_numbered(session: Session) -> None:
+    first, second = (session.measure(BLAS, seconds=1e-9) for _ in range(2))
+    assert second.number == first.number + 1
+
+
+def test_the_phase_gate_is_remembered_while_the_plan_stays_prepared(session: Session) -> None:
+    request = parse_word("cpu-blas,fused_qkv=on")
+    statuses = [
+        session.measure(request, seconds=1e-9, check_phases=check).lanes[0].gate.status
+        for check in (False, True, False)
+    ]
+    assert statuses == ["PASS pass-only", "PASS", "PASS"]
+
+
+def test_a_batch_beyond_memory_is_refused_before_anything_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Session.open("cpu", TINY)
+    opened.measure(BLAS, seconds=1e-9)
+    backend = opened._bench.backend
+    fits = backend.need_bytes(opened._bench.resolve(parse_word("cpu-blas,batch=37")))
+    monkeypatch.setattr(backend, "free_bytes", lambda: fits + (256 << 20))
+    prepared = list(opened._bench.lanes._lanes)
+    with pytest.raises(BadInput, match=r"batch=4096 needs .* The largest batch that fits is \d+: --batch"):
+        opened.measure(parse_word("cpu-blas,batch=4096"))
+    assert list(opened._bench.lanes._lanes) == prepared
+    opened.close()
+
+
+def test_idle_plans_make_room_and_those_in_use_stay(session: Session) -> None:
+    for batch in range(1, 7):
+        session.check(parse_word(f"cpu-blas,batch={batch}"))
+    assert len(session._bench.lanes._lanes) <= MOST_IDLE
+    both = session.measure(BLAS, LOOPS, seconds=1e-9)
+    assert all(lane.device_s is not None for lane in both.lanes)
+
+
+def test_a_ladder_measures_its_rungs_in_one_window(session: Session) -> None:
+    ladder = session.measure_ladder([LOOPS, BLAS, PlanRequest("cpu-threads"), PlanRequest("cpu-batch")], 0.5)
+    loops, blas, threads, batch = ladder.entries
+    assert (loops.before, loops.ratio_before, loops.ratio_first) == (None, None, 1.0)
+    assert blas.before == "cpu-loops", "the rung it changes was not asked for"
+    assert (blas.predicted, blas.hit) == (None, None), "its prediction is about another rung before it"
+    assert threads.before == "cpu-blas"
+    assert threads.predicted is not None
+    assert threads.hit is not None
+    assert threads.hit == (threads.predicted_lo <= threads.ratio_before <= threads.predicted_hi)  # type: ignore[operator]
+    assert "per sequence" in batch.status
+    for entry in ladder.entries:
+        assert entry.gate.ok
+        assert entry.device_s
+        assert entry.binds
+        assert entry.kernels
+
+
+def test_a_ladder_of_no_requests_is_the_whole_one(session: Session) -> None:
+    ladder = session.measure_ladder([], 1e-9)
+    assert [entry.rung for entry in ladder.entries] == [view.id for view in session.rung_views()]
+
+
+def test_advice_names_the_largest_excess_and_what_spends_less(session: Session) -> None:
+    measured = session.measure(LOOPS, seconds=SHORT_S)
+    rows = [row for row in measured.lanes[0].rows if row.kernel]
+    worst = max(rows, key=lambda row: (row.time_s or 0) - (row.floor_s or 0))
+    assert measured.advice.startswith(f"Largest excess: {worst.phase}, ")
+    assert "forecast" in measured.advice
+
+
+def test_advice_forecasts_nothing_for_a_currency_that_does_not_bind() -> None:
+    """With one call priced at a second, only fewer calls help; more threads save nothing."""
+    opened = Session.open("cpu", TINY)
+    bench: Bench = opened._bench
+    ceilings = opened.calibrate()
+    dear = tuple(replace(item, value=1.0) if item.name == "call" else item for item in ceilings.items)
+    bench._ceilings = replace(ceilings, items=dear)
+    measured = opened.measure(BLAS, seconds=SHORT_S)
+    assert "launch binds" in measured.advice
+    assert "threads=all" not in measured.advice
+    opened.close()
+
+
+def test_calibrate_gives_the_ceilings_that_rows_use(session: Session) -> None:
+    assert session.calibrate().get("fp32")
+
+
+def test_phases_that_one_plan_fuses_are_grouped() -> None:
+    def step(*phases: str, suffix: str = "") -> Step:
+        view = View("x", 0, 1, 1, 1)
+        kernel = next(iter(Catalog.load().kernels.values()))
+        return Step(kernel, tuple(Task(Site(p + suffix, p, 1, 1, 0, (0, 1)), 0, (), view) for p in phases))
+
+    apart = (step("ln2"), step("w1"), step("w2"), step("w1", suffix="@1"))
+    fused = (step("ln2", "w1"), step("w2"))
+    found = comparing.groups(apart, fused)
+    assert [(group.name, set(group.sites)) for group in found] == [
+        ("ln2+w1", {"ln2", "w1", "ln2+w1", "w1@1"}),
+        ("w2", {"w2"}),
+    ]
+
+
+def test_the_noise_floor_grows_with_what_copies_differ_by() -> None:
+    noise = NoiseFloors(0.02)
+    assert noise.floor("plan", "device") == 0.02
+    quiet = [1.0, 1.001] * 8
+    noise.add("plan", "device", paired(quiet, quiet))
+    calm = noise.floor("plan", "device")
+    loud = [2 * value for value in quiet]
+    noise.add("plan", "device", paired(quiet, loud))
+    assert noise.floor("plan", "device") > math.log(2) > calm
+    assert noise.floor("other", "device") == 0.02
+    noise.add("plan", "device", Paired(0.0, -math.inf, math.inf, 1, "too few rounds"))
+    assert noise.count("plan") == 2, "a pair that says nothing is not counted"
+
+
+def test_rows_read_back_from_csv(window: Window) -> None:
+    from gputop.schemas import PHASES
+
+    text = io.StringIO()
+    writer = csv.writer(text)
+    keys = [column.key for column in PHASES.columns]
+    writer.writerow(keys)
+    for row in window.lanes[0].rows:
+        writer.writerow(["" if getattr(row, key) is None else getattr(row, key) for key in keys])
+    text.seek(0)
+    read = list(csv.DictReader(text))
+    assert [line["phase"] for line in read] == [row.phase for row in window.lanes[0].rows]
+    assert not any("nan" in line.values() for line in read)
+
+
+def test_dims_of_a_plan_are_the_workloads_with_its_batch(session: Session) -> None:
+    dims = session._bench.dims(session._bench.resolve(parse_word("cpu-blas,batch=3")))
+    assert dims == replace(TINY.dims, batch=3)
+    assert isinstance(dims, Dims)
