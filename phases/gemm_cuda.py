@@ -56,7 +56,8 @@ class Variant:
 def arguments(task: Task, fused: bool, splits: int) -> tuple[Argument, ...]:
     """`GemmArgs` in order; bias, ReLU and residual only where the kernel's own store writes them."""
     a, w, bias, residual = (task.operand(role) for role in ("a", "w", "bias", "residual"))
-    assert isinstance(a, View) and isinstance(w, WeightView)
+    assert isinstance(a, View)
+    assert isinstance(w, WeightView)
     kept = residual if fused else None
     size = splits * task.output.rows * task.output.columns * WORD_BYTES
     return (
@@ -84,7 +85,8 @@ def store_launch(task: Task) -> tuple[Launch, ...]:
     if bias is None and residual is None and not task.relu:
         return ()
     out = task.output
-    args = (bias, residual, out, out.rows, out.columns, residual.ld if residual else 0, out.ld, int(task.relu))
+    ldr = residual.ld if residual else 0
+    args = (bias, residual, out, out.rows, out.columns, ldr, out.ld, int(task.relu))
     grid = (ceil(out.columns / STORE_THREADS), out.rows, 1)
     return (Launch("pointwise_store", grid, (STORE_THREADS, 1, 1), args, source=STORE_SOURCE),)
 
@@ -118,8 +120,8 @@ def _limits(variant: Variant, task: Task, plan: Plan, dims: Dims) -> str | None:
     for (what, size), multiple in zip(sizes, variant.tile, strict=True):
         if size % multiple:
             return f"{variant.name} needs {what} a multiple of {multiple}, and {task.site.name} has {size}"
-    if task.site.inner < variant.splits * variant.tile[2]:
-        return f"{variant.name} divides the inner axis by {variant.splits}, and {task.site.name} has {task.site.inner}"
+    if (inner := task.site.inner) < variant.splits * variant.tile[2]:
+        return f"{variant.name} divides the inner axis by {variant.splits}, and {task.site.name} has {inner}"
     return None
 
 
@@ -129,7 +131,8 @@ def _traffic(variant: Variant, task: Task, plan: Plan, dims: Dims) -> Traffic:
     rows, columns, _ = variant.tile
     block_rows, block_columns = ceil(site.rows / rows), ceil(site.columns / columns)
     padded = block_rows * rows * block_columns * columns
-    partial_bytes = 2.0 * WORD_BYTES * variant.splits * site.rows * site.columns if variant.splits > 1 else 0.0
+    parts_kept = variant.splits if variant.splits > 1 else 0
+    partial_bytes = 2.0 * WORD_BYTES * parts_kept * site.rows * site.columns
     panel_bytes = WORD_BYTES * site.inner * block_rows * block_columns * (rows + columns)
     warp_steps = padded / 32 * site.inner
     return Traffic(

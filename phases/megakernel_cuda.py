@@ -120,10 +120,14 @@ def _limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     return None
 
 
-_BUILT_OF = {
+_BUILT_OF: dict[str, Kernel] = {
     kernel.name: kernel
-    for module in (embed_cuda, layernorm_cuda, attention_cuda, gemm_cuda)
-    for kernel in module.KERNELS
+    for kernel in (
+        *embed_cuda.KERNELS,
+        *layernorm_cuda.KERNELS,
+        *attention_cuda.KERNELS,
+        *gemm_cuda.KERNELS,
+    )
 }
 
 
