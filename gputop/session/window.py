@@ -22,6 +22,8 @@ Role = Literal["current", "pinned"]
 
 ALONE_S = 2.0
 """Default budget of a window on one plan."""
+FIRST_S = 0.5
+"""Default budget of a session's first window: a first look soon, at a single sample of a long pass."""
 PAIRED_S = 4.0
 """Default budget of a comparison, which goes on beyond it to `stats.MIN_ROUNDS` unless told how long."""
 ENOUGH_COPIES = 6
@@ -107,7 +109,8 @@ def _sample(
 ) -> tuple[str, Comparison | None, tuple[str, ...]]:
     """Why the window ended, the comparison where there are two lanes, and what else to say."""
     if "pinned" not in sampled or "current" not in sampled:
-        return _sample_alone(sampled, seconds, stop, say), None, ()
+        default_s = FIRST_S if bench.windows == 1 else ALONE_S
+        return _sample_alone(sampled, default_s if seconds is None else seconds, stop, say), None, ()
     pinned, current = sampled["pinned"], sampled["current"]
     copies, notes = _copies(bench, pinned, current, seconds, say)
     floor = bench.noise.floor(pinned.lane.plan.word, "device")
@@ -130,7 +133,7 @@ def _sample(
     return stopped_because, comparison, notes
 
 
-def _sample_alone(sampled: Mapping[Role, LaneSamples], seconds: float | None, stop: Stop, say: Say) -> str:
+def _sample_alone(sampled: Mapping[Role, LaneSamples], budget_s: float, stop: Stop, say: Say) -> str:
     """The lane whose gate passed."""
     if not sampled:
         return "gate failed"
@@ -139,7 +142,6 @@ def _sample_alone(sampled: Mapping[Role, LaneSamples], seconds: float | None, st
     def enough() -> str:
         return "one plan: spread narrow enough" if stats.enough_for_one(lane.device_s) else ""
 
-    budget_s = ALONE_S if seconds is None else seconds
     return sample_lanes((lane,), budget_s=budget_s, least_rounds=1, enough=enough, stop=stop, say=say)
 
 
