@@ -11,7 +11,8 @@ from gputop.cli.options import add_measuring_options, add_output_options, add_pl
 from gputop.cli.outcome import outcome
 
 if TYPE_CHECKING:
-    from gputop.results import Gate, Row
+    from gputop.results import Gate, Lane, PlanView, Row, Window
+    from gputop.spec import Workload
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,16 +33,46 @@ def _run(options: argparse.Namespace) -> int:
     gates: list[Gate] = []
     with Bench(options) as bench:
         request = request_of(options, bench.opened.default_rung)
+        view = bench.client.resolve(request)
         for number in range(options.windows):
             window = bench.measure(request, check_phases=output.exports)
-            rows += [row for lane in window.lanes for row in lane.rows]
-            gates += [lane.gate for lane in window.lanes]
+            for lane in window.lanes:
+                rows += lane.rows or [_untimed(window, lane, view, bench.opened.workload)]
+                gates.append(lane.gate)
             if output.shows_table:
                 if number:
                     print_data("")
                 print_data(*window_lines(window, Terminal.of(sys.stdout)))
+            if not gates[-1].ok:
+                break
     output.write(export.phase_csv(rows), export.phase_json(rows))
     return outcome(gates)
+
+
+def _untimed(window: Window, lane: Lane, view: PlanView, workload: Workload) -> Row:
+    """The one row of a plan whose gate failed: why it has no time."""
+    from gputop.results import SCHEMA_PHASES, Row
+
+    return Row(
+        schema=SCHEMA_PHASES,
+        time_utc=window.time_utc,
+        window=window.number,
+        samples=0,
+        backend=window.device.backend,
+        device=window.device.name,
+        driver=window.device.driver,
+        workload=window.workload,
+        batch=view.batch,
+        seq=workload.dims.seq,
+        rung=lane.rung,
+        plan=lane.plan,
+        phase="device",
+        math=view.math,
+        gate=lane.gate.status,
+        gate_error=lane.gate.pass_error,
+        versions=window.device.versions,
+        status=lane.gate.where,
+    )
 
 
 COMMAND = Command(

@@ -9,6 +9,7 @@ from typing import Self
 from gputop.columns import Column
 
 GAP = "  "
+FIRST_TO_GO = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +19,13 @@ class Heading:
     title: str
     right: bool = False
     priority: int = 0
-    """0 stays at any width; the higher, the sooner a narrow terminal drops it."""
+    """0 stays at any width; the higher, the sooner a narrow terminal drops it. Equals go together."""
 
     @classmethod
     def of(cls, column: Column) -> Self:
-        """Numbers stand to the right."""
-        return cls(column.title, right=column.unit != "", priority=column.priority or 0)
+        """Numbers stand to the right; what no screen shows by itself is the first to go."""
+        priority = FIRST_TO_GO if column.priority is None else column.priority
+        return cls(column.title, right=column.unit != "", priority=priority)
 
 
 def table(headings: Sequence[Heading], rows: Iterable[Sequence[str]], width: int) -> list[str]:
@@ -37,10 +39,10 @@ def table(headings: Sequence[Heading], rows: Iterable[Sequence[str]], width: int
 def _fitting(headings: Sequence[Heading], widths: Sequence[int], width: int) -> list[int]:
     kept = list(range(len(headings)))
     while sum(widths[i] for i in kept) + len(GAP) * (len(kept) - 1) > width:
-        last = max(kept, key=lambda i: headings[i].priority)
-        if headings[last].priority == 0:
+        last = max(headings[i].priority for i in kept)
+        if last == 0:
             break
-        kept.remove(last)
+        kept = [i for i in kept if headings[i].priority < last]
     return kept
 
 

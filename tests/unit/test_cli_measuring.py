@@ -205,9 +205,14 @@ def test_a_failed_gate_shows_no_time_and_exits_1(env: dict[str, str], tmp_path: 
         "    return lambda: np.multiply(np.matmul(a, b), 1.01, out=out)\n"
         "kernels.TABLE['cpu_blas_gemm'] = partial(kernels.gemm, off)\n",
     )
-    done = gputop(broken, "run", *QUICK, "--rung", "cpu-blas", "--remote", "here")
+    path = tmp_path / "t.csv"
+    done = gputop(broken, "run", *QUICK, "--rung", "cpu-blas", "--remote", "here", "--csv", str(path))
     assert done.returncode == 1, done.stderr
     assert "gate FAIL" in done.stdout
+    with path.open(newline="") as file:
+        [row] = csv.DictReader(file)
+    assert (row["phase"], row["gate"], row["time_s"]) == ("device", "FAIL", "")
+    assert row["status"]
     assert "Gate FAIL" in done.stderr
     assert not re.search(r"\d (ms|µs|ns)\b", done.stdout)
 
