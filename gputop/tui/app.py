@@ -59,7 +59,12 @@ class GputopApp(App[int]):
     BINDINGS: ClassVar[list[BindingType]] = [action.binding for action in ACTIONS]
 
     def __init__(
-        self, options: Options, client: Measurer, *, clock: Callable[[], float] = time.monotonic
+        self,
+        options: Options,
+        client: Measurer,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        update_s: float = UPDATE_S,
     ) -> None:
         """`clock` is for ages on the screen, in seconds from any origin."""
         super().__init__()
@@ -67,8 +72,9 @@ class GputopApp(App[int]):
         self.options = options
         self._client = client
         self._clock = clock
+        self._update_s = update_s
         self._sampler = Sampler(client, options, self.post_message)
-        self._drawn_s = -UPDATE_S
+        self._drawn_s = -update_s
         self._due: Timer | None = None
         self._export: tuple[Shot, str] | None = None
         """The window to be written and the file's name, while the gates are run."""
@@ -101,7 +107,7 @@ class GputopApp(App[int]):
         """Take a new state because of an event: wish for it, and draw it at most twice a second."""
         self.state = state
         self._sampler.want(Wish(state.pair, state.measuring))
-        wait_s = UPDATE_S - (time.monotonic() - self._drawn_s)
+        wait_s = self._update_s - (time.monotonic() - self._drawn_s)
         if wait_s <= 0:
             self._draw()
         elif self._due is None:

@@ -7,12 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
+from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
 from gputop.tui.palette import EXCESS, FLOOR, MUTED, term_mark
 from gputop.units import UNKNOWN
 
+_MEASURE = Console(width=80, force_terminal=False)
+"""Rich wraps text on a console; nothing is printed there."""
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 SOLID = "█"
 EXCESS_CELL = "░"
@@ -72,6 +75,18 @@ def fitted(cell: str | Text, width: int, right: bool = False) -> Text:
 def shortened(text: str, width: int) -> str:
     """At most `width` cells, the end given up for an ellipsis."""
     return text if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
+
+
+def in_lines(text: Text, width: int, most: int) -> Text:
+    """`text` wrapped into at most `most` lines, the end given up for an ellipsis."""
+    lines = text.wrap(_MEASURE, max(1, width))
+    shown = lines[:most]
+    if len(lines) > most and shown:
+        last = shown[-1]
+        last.rstrip()
+        last.truncate(width - 1, overflow="crop")
+        last.append("…")
+    return Text("\n").join(shown)
 
 
 def efficiency(value: float | None) -> str:

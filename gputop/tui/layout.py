@@ -10,6 +10,10 @@ MIN_HEIGHT = 15
 ROOMY_WIDTH = 110
 ROOMY_HEIGHT = 34
 """From here up panes have frames and titles."""
+WIDE_WIDTH = 130
+"""From here up a verdict fits in one line."""
+TALL_HEIGHT = 28
+"""From here up the phases have a heading of their own; below, their gate stands in the line of health."""
 TIMES_WIDTH = 96
 """From here up the ladder shows times beside ratios; below, the room goes to the phases' bars."""
 SHORT_HEIGHT = 20
@@ -87,6 +91,15 @@ def left_width(total: int) -> int:
     if total < ROOMY_WIDTH:
         return 32 + (total - TIMES_WIDTH) // 4
     return min(56, 43 + (total - ROOMY_WIDTH) // 8)
+
+
+def sentence_lines(width: int, height: int) -> tuple[int, int]:
+    """The most lines for verdict and advice. Both share a place of fixed height: no window moves the tables."""
+    if height < SHORT_HEIGHT:
+        return 1, 1
+    if width >= WIDE_WIDTH:
+        return 1, 2
+    return (2, 2) if height < TALL_HEIGHT else (2, 3)
 
 
 def roomy(width: int, height: int) -> bool:

@@ -15,6 +15,8 @@ from tests.tui.fake.client import ReplayedClient
 from tests.tui.fake.records import WORKLOAD
 from tests.tui.screen import Driver, until
 
+UPDATE_S = 0.02
+"""Less patience than a person has between two drawings."""
 Running = Callable[..., AbstractAsyncContextManager[tuple[GputopApp, Driver, ReplayedClient]]]
 
 
@@ -27,7 +29,7 @@ def running(tmp_path: Path) -> Running:
         size: tuple[int, int] = (80, 24), request: PlanRequest | None = None
     ) -> AsyncIterator[tuple[GputopApp, Driver, ReplayedClient]]:
         client = ReplayedClient(tmp_path)
-        app = GputopApp(Options("cpu", WORKLOAD, request=request), client)
+        app = GputopApp(Options("cpu", WORKLOAD, request=request), client, update_s=UPDATE_S)
         async with app.run_test(size=size) as pilot:
             await until(pilot, lambda: app.state.lane is not None and not app.state.pending, "a window")
             await until(pilot, lambda: app.is_drawn, "its drawing")

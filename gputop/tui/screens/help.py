@@ -27,7 +27,7 @@ NOTES = (
     ("–", "unknown here; never shown as 0"),
     (">112%", "over floor: the floor or the timer is wrong"),
     ("~", "too short for its timer: unresolved"),
-    ("≥ 27.7", "in the totals: the floor"),
+    ("≥27.7", "in the totals: the floor"),
 )
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Static
@@ -86,8 +86,9 @@ class MainScreen(Screen[None]):
                 yield Pane(PhaseTable(), "phases", above=[Heading()], below=[Failure(), TotalsTable()])
                 yield TermsView(id="terms")
         yield LogPane()
-        yield VerdictLine(id="verdict")
-        yield AdviceLine(id="advice")
+        with Vertical(id="words"):
+            yield VerdictLine(id="verdict")
+            yield AdviceLine(id="advice")
         yield TroubleLine(id="trouble")
         yield ExplainLine(id="explain")
         yield Footer(compact=True)
@@ -120,7 +121,8 @@ class MainScreen(Screen[None]):
         """Only what grows older by itself."""
         self._now_s = now_s
         lines = 1 if self.size.height < layout.SHORT_HEIGHT else 2
-        self.query_one(DeviceLine).show(self._state, now_s, lines=lines)
+        heading = self.query_one(Heading).display
+        self.query_one(DeviceLine).show(self._state, now_s, lines=lines, gate=not heading)
         self.query_one(Banner).show(self._state, now_s)
 
     def _show_right(self, state: State) -> None:
@@ -150,6 +152,11 @@ class MainScreen(Screen[None]):
         roomy = layout.roomy(width, height)
         self.set_class(roomy, "-roomy")
         self.set_class(height < layout.SHORT_HEIGHT, "-short")
+        self.query_one(Heading).display = height >= layout.TALL_HEIGHT
+        verdict, advice = layout.sentence_lines(width, height)
+        self.query_one(VerdictLine).most = verdict
+        self.query_one(AdviceLine).most = advice
+        self.query_one("#words").styles.height = verdict + advice
         left = layout.left_width(width)
         self.query_one("#left").styles.width = left
         # Frame and padding of a roomy pane, on both sides.

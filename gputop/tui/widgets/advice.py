@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rich.style import Style
 from rich.text import Text
-from textual.widgets import Static
 
 from gputop.tui.palette import FLOOR, TEXT
 from gputop.tui.state import State
+from gputop.tui.widgets.sentence import Sentence
 
 
 def advice_line(state: State) -> Text:
@@ -17,10 +17,8 @@ def advice_line(state: State) -> Text:
     return Text.assemble(("→ ", Style(color=FLOOR, bold=True)), (state.window.advice, Style(color=TEXT)))
 
 
-class AdviceLine(Static):
+class AdviceLine(Sentence):
     """Says what to try next."""
 
     def show(self, state: State) -> None:
-        line = advice_line(state)
-        self.display = bool(line)
-        self.update(line)
+        self.say(advice_line(state))

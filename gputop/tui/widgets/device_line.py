@@ -12,8 +12,8 @@ from gputop.tui.palette import BAD, CURRENT, FAINT, GOOD, MUTED, PINNED, TEXT
 from gputop.tui.state import State
 from gputop.units import UNKNOWN, celsius, hertz, watts
 
-LEAST_DOING = 12
-"""Cells below which the worker's doing is left out."""
+LEAST_ASIDE = 12
+"""Cells below which what stands beside the health is left out."""
 DOT = Text(" · ", Style(color=FAINT))
 
 
@@ -90,19 +90,33 @@ def health_line(health: Health, width: int) -> Text:
     return line
 
 
+def gate_text(state: State) -> Text:
+    """How the plan of the rows passed its gate, and its first two logits."""
+    if state.lane is None or state.pending:
+        return Text("")
+    gate = state.lane.gate
+    text = Text.assemble((gate.status, Style(color=GOOD if gate.ok else BAD, bold=not gate.ok)))
+    if gate.pass_error is not None:
+        text.append(f" {gate.pass_error:.1e}", Style(color=MUTED))
+    if gate.logits:
+        text.append("  logits " + " ".join(f"{logit:+.4f}" for logit in gate.logits[:2]), Style(color=FAINT))
+    return text
+
+
 class DeviceLine(Static):
     """One line, or two where there is height for the device's health."""
 
-    def show(self, state: State, now_s: float, *, lines: int) -> None:
+    def show(self, state: State, now_s: float, *, lines: int, gate: bool) -> None:
+        """With `gate`, how the plan passed stands at the right, where no heading says it."""
         width = max(1, self.size.width)
         text = who_line(state, width, now_s)
         if lines > 1:
             health = state.window.health if state.window else Health()
             below = health_line(health, width)
-            if state.doing and state.worker == "ready":
-                room = width - below.cell_len - 2
-                doing = shortened(state.doing, room) if room >= LEAST_DOING else ""
-                gap = " " * max(2, width - below.cell_len - len(doing))
-                below = Text.assemble(below, gap, (doing, Style(color=FAINT, italic=True)))
+            aside = gate_text(state) if gate else Text(state.doing, Style(color=FAINT, italic=True))
+            room = width - below.cell_len - 2
+            aside.truncate(max(0, room), overflow="ellipsis")
+            if room >= LEAST_ASIDE:
+                below = Text.assemble(below, " " * max(2, width - below.cell_len - aside.cell_len), aside)
             text = Text("\n").join((text, below))
         self.update(text)

@@ -7,13 +7,14 @@ from rich.text import Text
 from textual.widgets import Static
 
 from gputop.tui.palette import BAD, MUTED
+from gputop.tui.widgets.sentence import Sentence
 
 
-class ExplainLine(Static):
+class ExplainLine(Sentence):
     """One sentence about the highlighted row."""
 
     def show(self, said: str) -> None:
-        self.update(Text(said, Style(color=MUTED)))
+        self.say(Text(said, Style(color=MUTED)))
 
 
 class TroubleLine(Static):

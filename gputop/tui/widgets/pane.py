@@ -36,8 +36,9 @@ class Pane(Vertical):
     @property
     def _beside_rows(self) -> int:
         """Height of everything but the table's rows."""
+        beside = (*self._above, *self._below)
         header = self.table.header_height if self.table.show_header else 0
-        return header + sum(widget.outer_size.height for widget in (*self._above, *self._below))
+        return header + sum(widget.outer_size.height for widget in beside if widget.display)
 
     def wanted_height(self) -> int:
         """Height to show everything, the frame included."""

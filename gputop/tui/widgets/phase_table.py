@@ -15,6 +15,7 @@ from gputop.tui.format import TimeUnit, efficiency, floor_bar, fraction, time_un
 from gputop.tui.layout import Column
 from gputop.tui.palette import BAD, EXCESS, EXCESS_MOST, FAINT, GOOD, MUTED, PINNED, TEXT, VERDICTS, term_mark
 from gputop.tui.state import State
+from gputop.tui.widgets.device_line import gate_text
 from gputop.tui.widgets.keyed_table import Cells, KeyedTable
 from gputop.units import UNKNOWN, ratio, seconds, whole
 
@@ -90,7 +91,7 @@ def _bar(row: Row, context: Context) -> Text:
 def _total_floor(row: Row, context: Context) -> Text:
     if row.floor_s is None or "floor_s" in context.widths:
         return Text("")
-    return _plain(f"≥ {context.unit.write(row.floor_s)}", context, MUTED)
+    return _plain(f"≥{context.unit.write(row.floor_s)}", context, MUTED)
 
 
 def _efficiency(row: Row, context: Context) -> Text:
@@ -149,7 +150,7 @@ BAR = Column(
     "bar",
     "█ floor  ░ excess",
     6,
-    4,
+    3,
     short="bar",
     comfort=10,
     grows_to=30,
@@ -284,13 +285,7 @@ def heading(state: State) -> Text:
         return Text.assemble(
             (state.current_word or "", Style(color=TEXT, bold=True)), (old, Style(color=PINNED))
         )
-    line = Text.assemble((lane.plan, Style(color=TEXT, bold=True)))
-    gate = lane.gate
-    line.append(f"  {gate.status}", Style(color=GOOD if gate.ok else BAD, bold=not gate.ok))
-    if gate.pass_error is not None:
-        line.append(f" {gate.pass_error:.1e}", Style(color=MUTED))
-    if gate.logits:
-        line.append("  logits " + " ".join(f"{logit:+.4f}" for logit in gate.logits[:2]), Style(color=FAINT))
+    line = Text.assemble((lane.plan, Style(color=TEXT, bold=True)), "  ", gate_text(state))
     if lane.host_bound:
         line.append(f"  host bound, submit {seconds(lane.submit_s)}", Style(color=PINNED))
     return line

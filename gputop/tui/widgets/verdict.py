@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rich.style import Style
 from rich.text import Text
-from textual.widgets import Static
 
 from gputop.tui.palette import BAD, CURRENT, MUTED, PINNED, TEXT, VERDICTS
 from gputop.tui.state import State
+from gputop.tui.widgets.sentence import Sentence
 
 HOW_TO_PAIR = "Choose a rung or flip a toggle: the next window pairs it with this plan."
 NO_TIME = "No verdict: a wrong answer gets no time. Flip back what was changed last."
@@ -19,7 +19,8 @@ def verdict_line(state: State) -> Text:
     if state.pending:
         against = f" against {state.pinned_word}" if state.pair and state.pair.pinned else ""
         verb = "Next window" if state.measuring else "Stopped; press space to measure"
-        return Text(f"… {verb}: {state.current_word}{against}.", Style(color=CURRENT))
+        doing = f", {state.doing}" if state.doing and state.measuring else ""
+        return Text(f"… {verb}: {state.current_word}{against}{doing}.{_rows_of(state)}", Style(color=CURRENT))
     if window is None:
         return Text("")
     if state.lane is not None and not state.lane.gate.ok:
@@ -40,8 +41,15 @@ def verdict_line(state: State) -> Text:
     return Text(HOW_TO_PAIR, Style(color=MUTED))
 
 
-class VerdictLine(Static):
+def _rows_of(state: State) -> str:
+    """Whose rows the table still shows."""
+    if state.lane is None or state.window is None:
+        return ""
+    return f" The rows are of {state.lane.plan}, window {state.window.number}."
+
+
+class VerdictLine(Sentence):
     """Says whether the change is real."""
 
     def show(self, state: State) -> None:
-        self.update(verdict_line(state))
+        self.say(verdict_line(state))
