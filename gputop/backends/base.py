@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -111,8 +113,13 @@ class BackendModule(Protocol):
     def available(self) -> str | None:
         """None when usable here, else a sentence with the command that mends it."""
 
-    def open_backend(self, workload: Workload, device: str | None, say: Say) -> Backend:
-        """NotHere when the device or a library is missing."""
+    def open_backend(
+        self, workload: Workload, device: str | None, say: Say, kernels_dir: Path | None = None
+    ) -> Backend:
+        """`kernels_dir`: CUDA sources of the user's, searched before our own.
+
+        NotHere when the device or a library is missing.
+        """
 
 
 Options = Mapping[str, Any]

@@ -49,8 +49,9 @@ class Session:
         if name == "auto":
             name = "cuda" if backends.load("cuda").available() is None else "cpu"
         say(f"opening {name}")
-        catalog = Catalog.load(Path(kernels_dir) if kernels_dir else None)
-        return cls(Bench(backends.load(name).open_backend(workload, device, say), catalog))
+        folder = Path(kernels_dir) if kernels_dir else None
+        catalog = Catalog.load(folder)
+        return cls(Bench(backends.load(name).open_backend(workload, device, say, folder), catalog))
 
     @property
     def facts(self) -> DeviceFacts:
