@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gputop.aligned import aligned
 from gputop.fill import Draw, fill
 from gputop.spec import WORD_BYTES, Dims, Plan, Workload
 
@@ -137,7 +138,7 @@ def master(workload: Workload) -> dict[str, Floats]:
     """The canonical weights, read-only: [layers, out, in], or [1, ...] outside the layers."""
     dims = workload.dims
     arrays = {
-        tensor.name: np.empty((layer_count(tensor, dims), *tensor.shape(dims)), np.float32)
+        tensor.name: aligned((layer_count(tensor, dims), *tensor.shape(dims)))
         for tensor in TENSORS
     }
     draws = []
@@ -194,8 +195,8 @@ def _folded(arrays: dict[str, Floats], entry: Fold, layer: int) -> tuple[Doubles
 
 
 def _store_folded(pool: Executor, arrays: dict[str, Floats], entry: Fold, out: dict[str, Floats]) -> None:
-    weight = np.empty_like(arrays[entry.weight])
-    bias = np.empty(weight.shape[:2], np.float32)
+    weight = aligned(arrays[entry.weight].shape)
+    bias = aligned(weight.shape[:2])
 
     def store(layer: int) -> None:
         weight[layer], bias[layer] = _folded(arrays, entry, layer)
@@ -207,6 +208,6 @@ def _store_folded(pool: Executor, arrays: dict[str, Floats], entry: Fold, out: d
 
 def _transposed(pool: Executor, weight: Floats) -> Floats:
     """[layers, out, in] -> [layers, in, out]."""
-    turned = np.empty(weight.transpose(0, 2, 1).shape, np.float32)
+    turned = aligned(weight.transpose(0, 2, 1).shape)
     list(pool.map(lambda layer: np.copyto(turned[layer], weight[layer].T), range(len(weight))))
     return turned

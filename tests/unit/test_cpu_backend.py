@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gputop import gate, weights
+from gputop.aligned import ALIGN_BYTES, aligned
 from gputop.backends import cpu
-from gputop.backends.cpu import ceilings, machine, memory
+from gputop.backends.cpu import ceilings, machine
 from gputop.backends.cpu.backend import CpuBackend
 from gputop.backends.cpu.kernels import TABLE
 from gputop.backends.cpu.prepared import CpuPrepared
@@ -114,19 +115,33 @@ def test_other_tokens_give_other_logits(backend: CpuBackend) -> None:
     assert np.array_equal(first, prepared.run(tokens(TINY, 0, 1), np.nan)), "the first answer comes back"
 
 
-def test_prepared_plans_share_no_memory(backend: CpuBackend) -> None:
-    master = weights.master(TINY)
-    first, second = memory.own_copy(master), memory.own_copy(master)
-    for name in master:
-        assert not np.may_share_memory(first[name], master[name])
-        assert not np.may_share_memory(first[name], second[name])
+def test_a_copy_of_a_plan_has_memory_of_its_own(backend: CpuBackend) -> None:
+    first, copy = prepare(backend, "cpu-loops,batch=2"), prepare(backend, "cpu-loops,batch=2")
+    for name, array in first._weights.items():
+        assert not np.may_share_memory(array, copy._weights[name])
+
+
+def test_plans_share_the_weights_that_they_store_alike() -> None:
+    """Or flipping through a ladder would take the model's size in memory again for each rung."""
+    backend = cpu.open_backend(TINY, None, silent)
+    plain, fused = prepare(backend, "cpu-threads"), prepare(backend, "cpu-fused")
+    folded = prepare(backend, "cpu-folded")
+    assert np.may_share_memory(plain._weights["w1"], fused._weights["w1"])
+    assert not np.may_share_memory(plain._weights["w1"], folded._weights["w1"])
+
+
+def test_every_array_starts_on_a_cache_line(backend: CpuBackend) -> None:
+    for word in ("cpu-blas", "cpu-folded", "cpu-transposed"):
+        prepared = prepare(backend, word)
+        buffers = prepared._memory._buffers
+        assert {a.ctypes.data % ALIGN_BYTES for a in (*prepared._weights.values(), *buffers.values())} == {0}
 
 
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=3))
 def test_arrays_start_on_a_cache_line(shape: list[int]) -> None:
-    array = memory.aligned(tuple(shape))
+    array = aligned(tuple(shape))
     assert array.shape == tuple(shape)
-    assert array.ctypes.data % memory.ALIGN_BYTES == 0
+    assert array.ctypes.data % ALIGN_BYTES == 0
 
 
 def test_a_pass_allocates_no_activation(backend: CpuBackend) -> None:
@@ -238,7 +253,7 @@ def test_ceilings_are_measured_kept_and_read_back(
 ) -> None:
     monkeypatch.setattr(machine, "load", lambda: 0.0)
     said: list[str] = []
-    measured = ceilings.measure(said.append)
+    measured = ceilings.measure((), said.append)
     assert said
     assert {item.name: item.unit for item in measured.items} == {
         "fp32": "FLOP/s",
@@ -262,7 +277,7 @@ def test_peaks_of_a_busy_machine_say_so_and_are_not_kept(
 ) -> None:
     monkeypatch.setattr(machine, "load", lambda: 50.0)
     monkeypatch.setattr(ceilings, "READ_BYTES", 1 << 20)
-    measured = ceilings.measure(silent)
+    measured = ceilings.measure((), silent)
     assert all("busy" in item.status for item in measured.items)
     ceilings.save(measured)
     assert ceilings.load() is None

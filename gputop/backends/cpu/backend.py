@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from gputop import buffers, phases, weights
 from gputop.backends.base import Say
 from gputop.backends.cpu import ceilings, machine
-from gputop.backends.cpu.memory import own_copy
+from gputop.backends.cpu.memory import Floats, own_copy
 from gputop.backends.cpu.prepared import CpuPrepared
 from gputop.catalog import plan_dims
 from gputop.errors import BadInput
 from gputop.fill import tokens
 from gputop.results import Ceilings, DeviceFacts, Health
-from gputop.spec import WORD_BYTES, Dims, Plan, Step, Workload
+from gputop.spec import WORD_BYTES, Dims, Layout, Plan, Step, Workload
 
 
 class CpuBackend:
@@ -26,6 +28,9 @@ class CpuBackend:
         self.workload = workload
         self.timer_floor_s = ceilings.timer_floor_s()
         self._ceilings: Ceilings | None = None
+        self._prepared: list[CpuPrepared] = []
+        self._stored: dict[tuple[Layout, bool], dict[str, Floats]] = {}
+        """Layout and fold -> the weights in that form."""
 
     def facts(self) -> DeviceFacts:
         return DeviceFacts(
@@ -43,15 +48,15 @@ class CpuBackend:
         return Health(sm_clock_hz=machine.clock_hz())
 
     def ceilings(self, force: bool, say: Say) -> Ceilings:
+        if self._ceilings is None and not force:
+            self._ceilings = ceilings.load()
         if self._ceilings is None or force:
-            self._ceilings = None if force else ceilings.load()
-        if self._ceilings is None:
-            self._ceilings = ceilings.measure(say)
+            self._ceilings = ceilings.measure(weights.master(self.workload).values(), say)
             ceilings.save(self._ceilings)
         return self._ceilings
 
     def need_bytes(self, plan: Plan) -> int:
-        """Weights, activations for timing and with every layer kept for the gate, and attention's scores."""
+        """At most: a set of weights, activations as timed and as kept for the gate, attention's scores."""
         dims = plan_dims(self.workload, plan)
         scores = (dims.heads + 1) * dims.seq * dims.seq * WORD_BYTES
         kept, timed = (buffers.activation_bytes(dims, plan.prune, keep) for keep in (True, False))
@@ -61,23 +66,41 @@ class CpuBackend:
         return machine.free_bytes()
 
     def prepare(self, plan: Plan, steps: tuple[Step, ...], say: Say) -> CpuPrepared:
+        """Plans that store their weights alike share them; a second copy of one plan shares nothing."""
         dims = plan_dims(self.workload, plan)
         say(f"placing the weights of {plan.word or plan.rung}")
-        arrays = weights.effective(weights.master(self.workload), plan, dims)
+        self._prepared = [other for other in self._prepared if not other.closed]
+        arrays = self._weights(plan, dims)
+        if any(other.plan == plan for other in self._prepared):
+            arrays = own_copy(arrays)
         blas = machine.blas()
         count = blas.all_threads if plan.threads == "all" else 1
-        return CpuPrepared(
+        prepared = CpuPrepared(
             plan=plan,
             dims=dims,
             steps=steps,
             kept_steps=tuple(_kept(step, plan, dims) for step in steps),
-            weights=own_copy(arrays),
+            weights=arrays,
             tokens=tokens(self.workload, 0, plan.batch),
             threads=lambda: blas.threads(count),
         )
+        self._prepared.append(prepared)
+        return prepared
 
     def close(self) -> None:
-        """Prepared plans own all the memory."""
+        for prepared in self._prepared:
+            prepared.close()
+        self._prepared.clear()
+        self._stored.clear()
+
+    def _weights(self, plan: Plan, dims: Dims) -> dict[str, Floats]:
+        """As the plan stores them; sets that no prepared plan uses are let go."""
+        used = {(other.plan.layout, other.plan.fold) for other in self._prepared}
+        self._stored = {form: arrays for form, arrays in self._stored.items() if form in used}
+        form = (plan.layout, plan.fold)
+        if form not in self._stored:
+            self._stored[form] = weights.effective(weights.master(self.workload), plan, dims)
+        return self._stored[form]
 
 
 def available() -> str | None:
@@ -85,8 +108,10 @@ def available() -> str | None:
     return None
 
 
-def open_backend(workload: Workload, device: str | None, say: Say) -> CpuBackend:
-    """BadInput for a device: there is one cpu."""
+def open_backend(
+    workload: Workload, device: str | None, say: Say, kernels_dir: Path | None = None
+) -> CpuBackend:
+    """BadInput for a device: there is one cpu. CUDA sources of the user's are nothing to it."""
     if device is not None:
         raise BadInput(f"The cpu backend has no device {device!r}: leave --device out.")
     return CpuBackend(workload)

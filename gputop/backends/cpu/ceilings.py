@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -18,16 +18,17 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from gputop.aligned import aligned
 from gputop.backends.base import Say
 from gputop.backends.cpu import machine
-from gputop.backends.cpu.memory import aligned
+from gputop.backends.cpu.memory import Floats
 from gputop.paths import cache_dir
 from gputop.results import SCHEMA_CEILINGS, Ceiling, Ceilings
 
 PEAK_SIDE = 768
 """Side of the square product that shows the BLAS at its best: well above its blocking sizes."""
-READ_BYTES = 340 * 1000 * 1000
-"""A read of at least the weight set of gpt2-small, beyond any cache."""
+READ_BYTES = 256 << 20
+"""What is read in place of a weight set smaller than this: beyond any cache."""
 READ_COLUMNS = 4096
 TRIES = 5
 CALLS = 100
@@ -38,11 +39,14 @@ BUSY = 0.5
 """Others' load, as a share of the cores, above which a peak is not to be trusted and not kept."""
 
 
-def measure(say: Say) -> Ceilings:
-    """All peaks; takes about half a second. On a busy machine each one's status says so."""
+def measure(weights: Iterable[Floats], say: Say) -> Ceilings:
+    """All peaks, in about half a second. On a busy machine each one's status says so.
+
+    `weights`: a model's tensors, whose reading shows the bandwidth where they exceed any cache.
+    """
     say("measuring this machine's ceilings")
     status = _status()
-    items = (*_products(), *_reads(), _call())
+    items = (*_products(), *_reads(weights), _call())
     return Ceilings(
         device=machine.processor(),
         driver=None,
@@ -96,13 +100,24 @@ def _products() -> tuple[Ceiling, Ceiling]:
     return _with_all_and_one("fp32", "FLOP/s", how, 2.0 * PEAK_SIDE**3, partial(np.matmul, a, b, out))
 
 
-def _reads() -> tuple[Ceiling, Ceiling]:
-    rows = READ_BYTES // (READ_COLUMNS * 4)
-    matrix, vector, out = aligned((rows, READ_COLUMNS)), aligned((READ_COLUMNS,)), aligned((rows,))
-    matrix.fill(1)
-    vector.fill(1)
-    how = f"product of a {matrix.nbytes / 1e6:.0f} MB matrix and a vector"
-    return _with_all_and_one("dram_read", "B/s", how, matrix.nbytes, partial(np.matmul, matrix, vector, out))
+def _reads(weights: Iterable[Floats]) -> tuple[Ceiling, Ceiling]:
+    """By products of matrices and a vector, which read each element once."""
+    matrices = [array.reshape(-1, array.shape[-1]) for array in weights if array.ndim > 2]
+    if sum(matrix.nbytes for matrix in matrices) < READ_BYTES:
+        matrices = [aligned((READ_BYTES // (READ_COLUMNS * 4), READ_COLUMNS))]
+        matrices[0].fill(1)
+    reads = [
+        partial(np.matmul, matrix, np.ones(matrix.shape[1], np.float32), np.empty(len(matrix), np.float32))
+        for matrix in matrices
+    ]
+
+    def read_all() -> None:
+        for read in reads:
+            read()
+
+    read_bytes = float(sum(matrix.nbytes for matrix in matrices))
+    how = f"products of {read_bytes / 1e6:.0f} MB of matrices and a vector"
+    return _with_all_and_one("dram_read", "B/s", how, read_bytes, read_all)
 
 
 def _with_all_and_one(

@@ -14,25 +14,15 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from gputop import buffers
+from gputop.aligned import aligned
 from gputop.spec import WORD_BYTES, Dims, Plan, View, WeightView
-
-ALIGN_BYTES = 64
-FLOAT32 = np.dtype(np.float32)
 
 Floats = NDArray[np.float32]
 Words = NDArray[Any]
 
 
-def aligned(shape: tuple[int, ...], dtype: np.dtype[Any] = FLOAT32) -> Words:
-    """An uninitialised array whose first element lies on a 64-byte boundary."""
-    size_bytes = int(np.prod(shape)) * dtype.itemsize
-    raw = np.empty(size_bytes + ALIGN_BYTES, np.uint8)
-    start = -raw.ctypes.data % ALIGN_BYTES
-    return raw[start : start + size_bytes].view(dtype).reshape(shape)
-
-
 def own_copy(weights: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Each tensor in memory of its own: independently prepared plans must share no cache line."""
+    """Each tensor in memory of its own."""
     copies = {}
     for name, source in weights.items():
         copies[name] = aligned(source.shape)

@@ -48,6 +48,7 @@ class CpuPrepared:
         """`kept_steps`: the same steps with a buffer for each layer; `tokens` [batch, seq]: those timed."""
         self.plan = plan
         self.steps = steps
+        self.closed = False
         self._dims = dims
         self._kept_steps = kept_steps
         self._weights = weights
@@ -118,6 +119,7 @@ class CpuPrepared:
         return tuple(LaunchFacts(site, kernels[site], launches[site]) for site in kernels)
 
     def close(self) -> None:
+        self.closed = True
         self._calls = self._bound = ()
         self._weights = {}
         self._memory.close()
