@@ -11,7 +11,7 @@ from gputop.backends.cuda.compile import Cubin, arch_of, compile_source, read_te
 from gputop.backends.cuda.faults import check, explained
 from gputop.errors import BadInput, DeviceLost
 
-DEADLINE_S = 20.0
+DEADLINE_S = 15.0
 """A pass of any workload that fits takes far less; a kernel that is still running then never ends."""
 
 _MAPPED = 2

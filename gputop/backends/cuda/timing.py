@@ -37,10 +37,10 @@ class BlockerTimedOut(Exception):
 class Blocker:
     """A kernel that holds the stream until the host lets it go."""
 
-    def __init__(self, context: Context, tools: Tools) -> None:
+    def __init__(self, context: Context, tools: Tools, timeout_s: float = TIMEOUT_S) -> None:
         self._released, released = context.mapped(1, ctypes.c_int32)
         self._timed_out, timed_out = context.mapped(1, ctypes.c_int32)
-        arguments = struct.pack("<QQii", released, timed_out, 0, int(TIMEOUT_S * 1e6))
+        arguments = struct.pack("<QQii", released, timed_out, 0, int(timeout_s * 1e6))
         self._launch = tools.launch("blocker.cu", "blocker", Geometry((1, 1, 1), (1, 1, 1)), arguments)
         self._packed_ticket = ctypes.c_int32.from_buffer(self._launch.arguments, _TICKET_OFFSET)
         self._ticket = 0

@@ -1,0 +1,80 @@
+"""Peaks are what the hardware can do: none above its width at its clock, none far below what is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from gputop.results import Ceilings
+from gputop.session.session import Session
+from tests.gpu.plans import STANDARD
+
+KNOWN = {
+    "NVIDIA H200": {
+        "dram_read": 4.65e12,
+        "dram_copy": 4.27e12,
+        "fp32": 60.8e12,
+        "tf32_wgmma": 387e12,
+        "bf16_wgmma": 796e12,
+    }
+}
+"""Rates measured before on such a card, by other means."""
+LEAST_SHARE = 0.95
+EXPECTED = (
+    "dram_read",
+    "dram_copy",
+    "l2_read",
+    "fp32",
+    "launch_stream",
+    "launch_graph",
+    "launch_dependent",
+    "call",
+)
+
+
+@pytest.fixture(scope="module")
+def measured() -> tuple[str, Ceilings]:
+    session = Session.open("cuda", STANDARD["mini"])
+    found = session.facts.name, session.calibrate(force=True)
+    again = session.calibrate()
+    session.close()
+    assert again == found[1], "the second reading is the first one's"
+    return found
+
+
+def test_all_are_measured_and_trusted(measured: tuple[str, Ceilings]) -> None:
+    _, ceilings = measured
+    items = {item.name: item for item in ceilings.items}
+    assert set(EXPECTED) <= set(items)
+    bad = {item.name: item.status for item in ceilings.items if item.status != "ok"}
+    assert not bad, {name: (status, items[name].value, items[name].how) for name, status in bad.items()}
+
+
+def test_none_is_above_what_the_width_allows(measured: tuple[str, Ceilings]) -> None:
+    for item in measured[1].items:
+        assert item.value > 0
+        if item.limit is not None:
+            assert item.value <= 1.02 * item.limit, item
+        if item.unit == "FLOP/s":
+            assert item.clock_hz is not None
+            assert 0.3e9 < item.clock_hz < 4e9
+            assert item.library is not None
+
+
+def test_none_is_below_what_is_known_of_the_card(measured: tuple[str, Ceilings]) -> None:
+    name, ceilings = measured
+    if name not in KNOWN:
+        pytest.skip(f"nothing is known beforehand of {name}")
+    low = {
+        ceiling: (ceilings.get(ceiling), known)
+        for ceiling, known in KNOWN[name].items()
+        if (ceilings.get(ceiling) or 0.0) < LEAST_SHARE * known
+    }
+    assert not low
+
+
+def test_a_dependent_launch_costs_less_when_it_may_start_early(measured: tuple[str, Ceilings]) -> None:
+    dependent, early = measured[1].get("launch_dependent"), measured[1].get("launch_pdl")
+    if early is None:
+        pytest.skip("this architecture has no programmatic dependent launch")
+    assert dependent is not None
+    assert early < dependent

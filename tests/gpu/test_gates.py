@@ -1,0 +1,58 @@
+"""Both gates for every rung: logits on two token sets and two poisons, and each phase on its own inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from gputop.errors import BadInput, NotHere
+from gputop.results import Gate
+from gputop.session.session import Session
+from gputop.spec import PlanRequest, Rung
+from gputop.words import parse_word
+from tests.gpu.plans import STANDARD, catalog
+
+RUNGS = catalog().rungs_of("cuda")
+VARIANTS = (
+    "naive,graph=on",
+    "coalesced,fold=on,prune=on,batch=4",
+    "coalesced,fused_stores=on,fused_qkv=on,layout=transposed",
+    "oracle-fp32,graph=on",
+    "oracle-tf32,batch=3,graph=on",
+    "algebra,batch=4",
+    "flash,batch=5,graph=on",
+    "dispatch,graph=on",
+)
+
+
+@pytest.fixture(scope="module", params=["mini", "gpt2-small"])
+def session(request: pytest.FixtureRequest) -> Iterator[Session]:
+    opened = Session.open("cuda", STANDARD[request.param])
+    yield opened
+    opened.close()
+
+
+def checked(session: Session, request: PlanRequest) -> Gate:
+    try:
+        session.view(request)
+        return session.check(request)
+    except (BadInput, NotHere) as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.id)
+def test_a_rung_passes_its_gates(session: Session, rung: Rung) -> None:
+    gate = checked(session, PlanRequest(rung.id))
+    assert gate.status == ("PASS pass-only" if rung.kind == "peer" else "PASS"), gate.where
+    assert gate.pass_error is not None
+    assert 0.0 < gate.pass_error <= gate.tolerance
+    assert rung.kind == "peer" or gate.checks
+
+
+@pytest.mark.parametrize("word", VARIANTS)
+def test_toggles_keep_the_answer(session: Session, word: str) -> None:
+    if session.workload.name != "mini":
+        pytest.skip("toggles are tried on mini")
+    gate = checked(session, parse_word(word))
+    assert gate.status == "PASS", gate.where

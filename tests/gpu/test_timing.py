@@ -1,0 +1,112 @@
+"""The clocks themselves: the blocker blocks, marks agree inside and outside a graph, memory comes back."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gputop.backends.cuda.capture import capture
+from gputop.backends.cuda.context import Context
+from gputop.backends.cuda.launch import Geometry, KernelLaunch
+from gputop.backends.cuda.timing import Blocker, BlockerTimedOut, Timer
+from gputop.backends.cuda.tools import Tools
+from gputop.session.session import Session
+from gputop.spec import PlanRequest
+from tests.gpu.plans import STANDARD
+
+SPIN_NS = 8_000
+SPINS = 40
+SLACK_BYTES = 64 << 20
+"""What a driver keeps for itself once it has been used."""
+
+
+@pytest.fixture
+def spin(context: Context, tools: Tools) -> Iterator[KernelLaunch]:
+    """A kernel of known length, by the device's own clock."""
+    sink = context.array((1,), np.int32, "a test")
+    arguments = struct.pack("<Qi4x", sink.data.ptr, SPIN_NS)
+    yield tools.launch("blocker.cu", "spin", Geometry((1, 1, 1), (32, 1, 1)), arguments)
+    del sink
+
+
+def graph_times(context: Context, timer: Timer, call: KernelLaunch) -> list[float]:
+    events: list[Any] = timer.own_events(SPINS + 1)
+    marks = [timer.captured_mark(event) for event in events]
+    calls: list[Any] = [marks[0]]
+    for mark in marks[1:]:
+        calls += [call, mark]
+    graph = capture(context, calls, "a test")
+    for _ in range(2):
+        graph.launch(context.stream)
+        context.synchronize("a test")
+    return [timer.between(events[i], events[i + 1]) for i in range(SPINS)]
+
+
+def test_a_short_phase_reads_the_same_in_a_stream_and_in_a_graph(
+    context: Context, timer: Timer, spin: KernelLaunch
+) -> None:
+    timer.split([[spin]] * SPINS)
+    stream_s = median(timer.split([[spin]] * SPINS)[0])
+    graph_s = median(graph_times(context, timer, spin))
+    assert stream_s >= SPIN_NS * 1e-9
+    assert abs(stream_s - graph_s) <= timer.floor_s, f"{stream_s} {graph_s} {timer.floor_s}"
+
+
+def test_a_slow_host_does_not_show(context: Context, timer: Timer, tools: Tools) -> None:
+    """Without the blocker each of these launches would be milliseconds late."""
+    empty = tools.launch("blocker.cu", "empty", Geometry((1, 1, 1), (32, 1, 1)), struct.pack("<Q", 0))
+
+    def dawdling() -> None:
+        end = time.perf_counter() + 0.003
+        while time.perf_counter() < end:
+            pass
+        empty()
+
+    device_s, submit_s = timer.whole([dawdling] * 10)
+    assert submit_s > 0.03
+    assert device_s < 0.003
+
+
+def test_a_blocker_that_nobody_releases_gives_up_and_says_so(context: Context, tools: Tools) -> None:
+    blocker = Blocker(context, tools, timeout_s=0.05)
+    blocker.hold()
+    context.synchronize("the blocker", deadline_s=5.0)
+    with pytest.raises(BlockerTimedOut):
+        blocker.verify()
+    blocker.hold()
+    blocker.release()
+    context.synchronize("the blocker", deadline_s=5.0)
+    blocker.verify()
+
+
+def test_a_stream_of_short_kernels_is_bound_by_its_host_and_its_graph_is_not() -> None:
+    session = Session.open("cuda", STANDARD["mini"])
+    lanes = [
+        session.measure(PlanRequest("coalesced", sets), seconds=1.0).lane("current")
+        for sets in ((), (("graph", "on"),))
+    ]
+    session.close()
+    stream, graph = lanes
+    assert stream is not None
+    assert graph is not None
+    assert stream.submit_s is not None
+    assert graph.submit_s is not None
+    assert graph.submit_s < stream.submit_s / 3
+    assert stream.host_bound
+    assert {row.timer for row in stream.rows if row.phase == "w1"} == {"event"}
+
+
+def test_closing_gives_the_memory_back(context: Context) -> None:
+    before = context.free_bytes()
+    session = Session.open("cuda", STANDARD["gpt2-small"])
+    session.check(PlanRequest("coalesced"))
+    used = before - context.free_bytes()
+    session.close()
+    assert used > 300_000_000
+    assert before - context.free_bytes() < SLACK_BYTES

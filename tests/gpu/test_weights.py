@@ -1,0 +1,36 @@
+"""Weights drawn, laid out and folded on the device are those that NumPy makes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gputop import weights as numpy_weights
+from gputop.backends.cuda.context import Context
+from gputop.backends.cuda.tools import Tools
+from gputop.backends.cuda.weights import DeviceWeights
+from gputop.spec import Layout, Plan
+from tests.gpu.plans import STANDARD
+
+FOLDED_BIASES = ("bqkv", "b1", "bhead")
+ULP = float(np.finfo(np.float32).eps)
+
+
+@pytest.mark.parametrize("fold", [False, True], ids=["as drawn", "folded"])
+@pytest.mark.parametrize("layout", ["row", "transposed"])
+@pytest.mark.parametrize("name", ["tiny", "mini"])
+def test_bit_for_bit(context: Context, tools: Tools, name: str, layout: Layout, fold: bool) -> None:
+    """Only a folded bias, a sum in double, may differ in its last bit: NumPy adds in another order."""
+    workload = STANDARD[name]
+    plan = Plan("cuda", "", (), layout=layout, fold=fold)
+    device = DeviceWeights(context, tools, workload, plan, workload.dims)
+    context.synchronize("drawing the weights")
+    expected = numpy_weights.effective(numpy_weights.master(workload), plan, workload.dims)
+    for tensor, layers in expected.items():
+        for layer, wanted in enumerate(layers):
+            drawn = context.copy_out(device.array(tensor, layer)).reshape(wanted.shape)
+            if fold and tensor in FOLDED_BIASES:
+                np.testing.assert_allclose(drawn, wanted, rtol=2 * ULP, atol=1e-9)
+            else:
+                np.testing.assert_array_equal(drawn, wanted, err_msg=f"{tensor} of layer {layer}")
+    device.close()
