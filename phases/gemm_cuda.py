@@ -45,7 +45,9 @@ class Variant:
     pipe: str = "fp32"
     splits: int = 1
     reduce: str = ""
-    """Entry that adds the parts."""
+    """Entry that adds the parts, where the kernel does not itself."""
+    most_tiles: int | None = None
+    """Output tiles that a split kernel has tickets for."""
     exact: bool = False
     """Takes exact multiples of the tile only."""
     smem_bytes: int = 0
@@ -106,7 +108,7 @@ def _launches(variant: Variant, task: Task, plan: Plan, dims: Dims) -> tuple[Lau
         grid = (ceil(columns / variant.tile[1]), ceil(rows / variant.tile[0]), variant.splits)
         args = arguments(part, fused, variant.splits)
         launches.append(Launch(variant.entry, grid, variant.block, args, smem_bytes=variant.smem_bytes))
-        if variant.splits > 1:
+        if variant.reduce:
             reduce_grid = (ceil(columns / REDUCE_THREADS), rows, 1)
             launches.append(Launch(variant.reduce, reduce_grid, (REDUCE_THREADS, 1, 1), args))
     return (*launches, *(() if fused else store_launch(task)))
@@ -176,15 +178,16 @@ def _split_k(splits: int) -> Variant:
     )
 
 
-def _sass(width: str, columns: int, splits: int) -> Variant:
-    stage_bytes = WORD_BYTES * (128 * 20 + 16 * columns)
+def _sass(shape: str, tile: tuple[int, int, int], micro_columns: int, splits: int) -> Variant:
+    rows, columns, depth = tile
+    stage_bytes = WORD_BYTES * (rows * (depth + 4) + depth * columns)
     return Variant(
-        name=f"gemm_sass_fp32_{width}_{splits}",
+        name=f"gemm_sass_fp32_{shape}_{splits}",
         source="gemm/08_sass_fp32.cu",
-        entry=f"gemm_sass_fp32_{width}",
-        idea=f"No predicates, 16-byte staging by cp.async in two buffers, 8x8 micro-tiles; {splits} parts.",
-        tile=(128, columns, 16),
-        block=(2 * columns, 1, 1),
+        entry=f"gemm_sass_fp32_{shape}",
+        idea=f"No predicates, 16-byte staging by cp.async in two buffers, 8x{micro_columns} sums; {splits} parts.",
+        tile=tile,
+        block=(rows * columns // (8 * micro_columns), 1, 1),
         splits=splits,
         reduce="gemm_sass_fp32_reduce" if splits > 1 else "",
         exact=True,
@@ -237,6 +240,24 @@ def _assault(height: str, rows: int, splits: int) -> Variant:
     )
 
 
+def _k_major(height: str, rows: int, stages: int, splits: int) -> Variant:
+    return Variant(
+        name=f"gemm_k_major_{height}_{splits}",
+        source="gemm/11_k_major.cu",
+        entry=f"gemm_k_major_{height}",
+        idea=f"Both operands along the inner axis, whole fragments by ldmatrix; {splits} parts in one launch.",
+        tile=(rows, 64, 32),
+        block=(2 * rows, 1, 1),
+        layout="row",
+        maths=("tf32",),
+        pipe="tf32_mma",
+        splits=splits,
+        most_tiles=8192,
+        exact=True,
+        smem_bytes=WORD_BYTES * stages * (rows + 64) * 36,
+    )
+
+
 VARIANTS: tuple[Variant, ...] = (
     Variant(
         name="gemm_naive",
@@ -285,12 +306,27 @@ VARIANTS: tuple[Variant, ...] = (
         loads_per_step=0.5,
     ),
     *(_split_k(splits) for splits in (2, 4, 8)),
-    *(_sass("wide", 128, splits) for splits in (1, 2, 4, 5, 7, 11, 22)),
-    *(_sass("narrow", 64, splits) for splits in (1, 2, 3, 4, 6, 11)),
+    *(_sass("wide", (128, 128, 16), 8, splits) for splits in (1, 2, 4, 5, 7, 11, 22)),
+    *(_sass("narrow", (128, 64, 16), 8, splits) for splits in (1, 2, 3, 4, 6, 11)),
+    *(_sass("square", (64, 64, 32), 4, splits) for splits in (1, 2, 3, 4, 5, 8, 11, 16)),
     *(_wmma("tall", 128, splits) for splits in (1, 2, 3, 4, 6, 11)),
     *(_wmma("short", 64, splits) for splits in (1, 2, 3, 5, 8, 11)),
     *(_assault("tall", 128, splits) for splits in (1, 2, 3, 4, 6, 11)),
     *(_assault("short", 64, splits) for splits in (1, 2, 3, 5, 8, 11)),
+    *(_k_major("tall", 128, 3, splits) for splits in (1, 2, 3, 4, 6, 8, 11)),
+    *(_k_major("short", 64, 4, splits) for splits in (1, 2, 3, 4, 5, 8, 11)),
+    Variant(
+        name="gemm_one_row_k_major",
+        source="gemm/11_one_row_k_major.cu",
+        entry="gemm_one_row_k_major",
+        idea="One warp a column along the inner axis: for one row, all loads in flight.",
+        tile=(1, 8, 4),
+        block=(256, 1, 1),
+        layout="row",
+        maths=("fp32", "tf32"),
+        loads_per_step=2.0,
+        exact=True,
+    ),
     Variant(
         name="gemm_one_row",
         source="gemm/10_one_row.cu",

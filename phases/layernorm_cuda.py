@@ -7,11 +7,11 @@ from math import ceil
 from gputop.spec import LAYERNORM_EPS, WORD_BYTES, Dims, Kernel, Launch, Plan, Task, Traffic, View
 
 COVERS = ("ln1", "ln2", "lnf")
-THREADS_PER_ROW_BLOCK = 128
+THREADS = 128
 WARPS = 4
 
 
-def _launch(task: Task, entry: str, rows_per_block: int) -> tuple[Launch, ...]:
+def _launch(task: Task, entry: str, rows_per_block: int, threads: int = THREADS) -> tuple[Launch, ...]:
     x = task.operand("x")
     assert isinstance(x, View)
     args = (
@@ -25,7 +25,7 @@ def _launch(task: Task, entry: str, rows_per_block: int) -> tuple[Launch, ...]:
         task.output.ld,
         LAYERNORM_EPS,
     )
-    return (Launch(entry, (ceil(x.rows / rows_per_block), 1, 1), (THREADS_PER_ROW_BLOCK, 1, 1), args),)
+    return (Launch(entry, (ceil(x.rows / rows_per_block), 1, 1), (threads, 1, 1), args),)
 
 
 def _traffic(task: Task, wavefronts_per_word: float) -> Traffic:
@@ -40,11 +40,27 @@ def _traffic(task: Task, wavefronts_per_word: float) -> Traffic:
 
 
 def _thread_per_row(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
-    return _launch(tasks[0], "layernorm_thread_per_row", THREADS_PER_ROW_BLOCK)
+    return _launch(tasks[0], "layernorm_thread_per_row", THREADS)
 
 
 def _warp_per_row(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
     return _launch(tasks[0], "layernorm_warp_per_row", WARPS)
+
+
+MOST_COLUMNS = 1024
+
+
+def _row_in_registers(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+    return _launch(tasks[0], "layernorm_row_in_registers", rows_per_block=1, threads=32)
+
+
+def _row_in_registers_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
+    if task.site.columns % 4 or task.site.columns > MOST_COLUMNS:
+        return (
+            f"layernorm_row_in_registers takes columns in multiples of 4 up to {MOST_COLUMNS}, "
+            f"and {task.site.name} has {task.site.columns}"
+        )
+    return None
 
 
 KERNELS = (
@@ -66,6 +82,17 @@ KERNELS = (
         entries=("layernorm_warp_per_row",),
         source="layernorm/02_warp_per_row.cu",
         launches=_warp_per_row,
+        traffic=lambda tasks, plan, dims: _traffic(tasks[0], 1 / 32),
+    ),
+    Kernel(
+        name="layernorm_row_in_registers",
+        backend="cuda",
+        idea="One warp holds a row in registers: read once, all loads in flight.",
+        covers=COVERS,
+        entries=("layernorm_row_in_registers",),
+        source="layernorm/11_row_in_registers.cu",
+        limits=_row_in_registers_limits,
+        launches=_row_in_registers,
         traffic=lambda tasks, plan, dims: _traffic(tasks[0], 1 / 32),
     ),
 )
