@@ -317,7 +317,7 @@ class Prediction:
     """A rung's gain over the rung before, written down before it was measured."""
 
     gain: float
-    """Time before / time after, of the whole pass."""
+    """Time before / time after, of the whole pass; of one sequence where the batch changes."""
     lo: float
     hi: float
     source: Literal["sass", "floor", "phase table", "intuition"]

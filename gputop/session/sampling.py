@@ -76,11 +76,11 @@ def sample_lanes(
     rounds = 0
     while not stop():
         for index in stats.order(rounds, len(lanes)):
+            say(f"round {rounds + 1}: {lanes[index].lane.plan.word}")
             _sample(lanes[index], split=phase_rounds is None or rounds < phase_rounds)
             if stop():
                 return "stopped"
         rounds += 1
-        say(f"round {rounds}")
         if rounds < least_rounds:
             continue
         if reason := enough():

@@ -76,7 +76,9 @@ class Session:
     def rung_views(self) -> tuple[RungView, ...]:
         """The backend's rungs, each with why it can't run here where it can't."""
         return tuple(
-            RungView(rung.id, rung.number, rung.kind, rung.idea, self._refusal(PlanRequest(rung.id)))
+            RungView(
+                rung.id, rung.number, rung.kind, rung.idea, self._refusal(PlanRequest(rung.id)), rung.before
+            )
             for rung in self._bench.catalog.rungs_of(self._bench.backend.name)
         )
 

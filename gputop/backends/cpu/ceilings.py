@@ -30,7 +30,8 @@ PEAK_SIDE = 768
 READ_BYTES = 256 << 20
 """What is read in place of a weight set smaller than this: beyond any cache."""
 READ_COLUMNS = 4096
-TRIES = 5
+PRODUCT_TRIES = 6
+READ_TRIES = 4
 CALLS = 100
 """Few enough that some run of them is not interrupted."""
 CALL_TRIES = 50
@@ -97,7 +98,8 @@ def _products() -> tuple[Ceiling, Ceiling]:
     a.fill(1)
     b.fill(1)
     how = f"product of two {PEAK_SIDE} x {PEAK_SIDE} matrices"
-    return _with_all_and_one("fp32", "FLOP/s", how, 2.0 * PEAK_SIDE**3, partial(np.matmul, a, b, out))
+    flops, work = 2.0 * PEAK_SIDE**3, partial(np.matmul, a, b, out)
+    return _with_all_and_one("fp32", "FLOP/s", how, flops, work, PRODUCT_TRIES)
 
 
 def _reads(weights: Iterable[Floats]) -> tuple[Ceiling, Ceiling]:
@@ -117,11 +119,11 @@ def _reads(weights: Iterable[Floats]) -> tuple[Ceiling, Ceiling]:
 
     read_bytes = float(sum(matrix.nbytes for matrix in matrices))
     how = f"products of {read_bytes / 1e6:.0f} MB of matrices and a vector"
-    return _with_all_and_one("dram_read", "B/s", how, read_bytes, read_all)
+    return _with_all_and_one("dram_read", "B/s", how, read_bytes, read_all, READ_TRIES)
 
 
 def _with_all_and_one(
-    name: str, unit: Literal["FLOP/s", "B/s"], how: str, amount: float, work: Callable[[], object]
+    name: str, unit: Literal["FLOP/s", "B/s"], how: str, amount: float, work: Callable[[], object], tries: int
 ) -> tuple[Ceiling, Ceiling]:
     """The peak of the machine, and that of one thread as NAME_1.
 
@@ -130,8 +132,7 @@ def _with_all_and_one(
     rates = {}
     for threads in sorted({1, machine.blas().all_threads}):
         with machine.blas().threads(threads):
-            work()
-            rates[threads] = amount / _best_s(work)
+            rates[threads] = amount / _best_s(work, tries)
     best = max(rates, key=lambda threads: rates[threads])
     clock_hz = machine.clock_hz()
     return (
@@ -162,7 +163,7 @@ def _status() -> str:
     return f"measured on a busy machine (load {load:.1f} on {machine.cores()} cores)"
 
 
-def _best_s(work: Callable[[], object], tries: int = TRIES) -> float:
+def _best_s(work: Callable[[], object], tries: int) -> float:
     times = []
     for _ in range(tries):
         start = perf_counter()
