@@ -38,10 +38,12 @@ dist: $(DEV_STAMP)
 	rm -rf dist
 	$(BIN)/python -m build
 
-# mypy finds submodules by folder: this shows it phases/ where Python sees it, below gputop.
+# mypy finds submodules by folder: this shows it phases/ where Python sees it, below gputop. What it has
+# cached does not notice a new file there.
 types:
 	@mkdir -p build/types/gputop
 	@ln -sfn ../../../phases build/types/gputop/phases
+	@ls phases | cmp -s - build/types/phases.txt || { rm -rf .mypy_cache; ls phases > build/types/phases.txt; }
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

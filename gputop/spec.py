@@ -179,7 +179,7 @@ class Task:
 
 
 Argument = View | WeightView | Scratch | int | float | None
-"""Kernel argument: the first three and None (a null pointer) pack as 8-byte pointers, int as i32, float as f32."""
+"""Kernel argument. The first three and None (a null pointer) pack as 8 bytes, int as i32, float as f32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ class Launch:
     """Blocks of a cluster, along x."""
     cooperative: bool = False
     pdl: bool = False
-    """May start while the launch before it drains, in a plan with `pdl`: it waits by itself before it reads."""
+    """In a plan with `pdl` it may start while the launch before drains: it waits before it reads."""
     library: str = ""
     """`cublas` or `cublaslt` instead of an entry of ours; then `entry` names the operation."""
 

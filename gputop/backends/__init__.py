@@ -20,5 +20,5 @@ def load(name: str) -> BackendModule:
     """The module of the backend `name`; BadInput for an unknown name."""
     if name not in MODULES:
         raise unknown_name("backend", name, ("auto", *MODULES))
-    module: BackendModule = importlib.import_module(MODULES[name])  # type: ignore[assignment]
+    module: BackendModule = importlib.import_module(MODULES[name])
     return module

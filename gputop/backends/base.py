@@ -61,7 +61,7 @@ class Prepared(Protocol):
     steps: tuple[Step, ...]
 
     def run(self, tokens: Tokens, poison: float) -> Floats:
-        """The timed pass on `tokens` [batch, seq], buffers filled with `poison` first; logits [batch, vocab]."""
+        """The timed pass on `tokens` [batch, seq], buffers poisoned first; logits [batch, vocab]."""
 
     def trace(self, tokens: Tokens, poison: float) -> Trace:
         """The same code with every layer's buffers kept."""
