@@ -275,7 +275,12 @@ class Client:
                 return event
 
     def _numbered(self, event: Measured) -> Measured:
-        """Its window under this conversation's own count: a worker's begins anew with each worker."""
+        """Its window under this conversation's own count: a worker's begins anew with each worker.
+
+        A recorded window keeps its number, by which it is the same one whenever it is shown.
+        """
+        if event.window.device.recording:
+            return event
         self._windows += 1
         number = self._windows
         lanes = tuple(

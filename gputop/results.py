@@ -153,6 +153,8 @@ class DeviceFacts:
     versions: str = ""
     """`numpy 2.4.6, OpenBLAS 0.3.30 Zen`."""
     notes: tuple[str, ...] = ()
+    recording: str = ""
+    """`recording of 2026-01-02 on NVIDIA H200` where that is shown; empty where this device measures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,3 +370,5 @@ class RungView:
     idea: str
     refused: str = ""
     """Why it can't run here; empty when it can."""
+    before: str | None = None
+    """The rung that it changes; None for the first."""

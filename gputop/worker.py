@@ -45,7 +45,7 @@ from gputop.protocol import (
 )
 
 if TYPE_CHECKING:
-    from gputop.session import Session
+    from gputop.session import Replay, Session
 
 PROGRESS_PER_S = 5.0
 PROGRESS_BURST = 5.0
@@ -114,7 +114,7 @@ class _Worker:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._newest: _Job | None = None
         self._budget = _Budget()
-        self._session: Session | None = None
+        self._session: Session | Replay | None = None
         self._served = threading.Event()
 
     def serve(self) -> None:
@@ -209,12 +209,12 @@ class _Worker:
                 raise AssertionError("handled by the reader")
 
     def _open(self, request: Open, say: Callable[[str], None]) -> Opened:
-        from gputop.session import Session
+        from gputop.session import open_session
 
         if self._session is not None:
             self._session.close()
             self._session = None
-        session = Session.open(
+        session = open_session(
             request.backend,
             request.workload,
             device=request.device,
@@ -225,12 +225,12 @@ class _Worker:
         return Opened(
             id=request.id,
             device=session.facts,
-            workload=request.workload,
+            workload=session.workload,
             rungs=session.rung_views(),
             default_rung=session.default_rung,
         )
 
-    def _opened(self) -> Session:
+    def _opened(self) -> Session | Replay:
         if self._session is None:
             raise BadInput("Nothing is open: the first request must be open.")
         return self._session

@@ -9,7 +9,7 @@ from typing import Self, TypeVar
 from gputop.cli.options import kernels_dir_of, workload_of
 from gputop.cli.terminal import Narrator
 from gputop.client import Client
-from gputop.errors import WorkerLost
+from gputop.errors import BadInput, WorkerLost
 from gputop.protocol import Opened
 from gputop.results import Window
 from gputop.spec import PlanRequest
@@ -31,6 +31,8 @@ class Bench:
         self._kernels_dir = kernels_dir_of(options)
         self.narrator = Narrator()
         self.client = Client(remote=options.remote)
+        self._shown: set[int] = set()
+        """Numbers of the recorded windows that were shown."""
 
     def __enter__(self) -> Self:
         self.client.__enter__()
@@ -45,6 +47,8 @@ class Bench:
         except BaseException:
             self.client.kill()
             raise
+        if self.opened.device.recording:
+            self.narrator.note(f"{self.opened.device.recording}: nothing is measured here.")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
@@ -59,8 +63,8 @@ class Bench:
         aa: bool = False,
         check_phases: bool = False,
     ) -> Window:
-        """One window."""
-        return self.survive(
+        """One window. BadInput where a recording has no other one: the same one twice is no more evidence."""
+        window = self.survive(
             lambda: self.client.measure(
                 current,
                 pinned,
@@ -70,6 +74,11 @@ class Bench:
                 on_progress=self.narrator.progress,
             )
         )
+        if window.device.recording:
+            if window.number in self._shown:
+                raise BadInput(f"The recording has no more than {len(self._shown)} of these windows.")
+            self._shown.add(window.number)
+        return window
 
     def survive(self, work: Callable[[], Result]) -> Result:
         """`work`, and where the worker is lost in it, once more with a new one; then WorkerLost."""

@@ -17,7 +17,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="measure again what was measured before")
     group = parser.add_argument_group("device")
     add_backend_option(group)
-    group.add_argument("--device", metavar="INDEX|UUID", help="which device, where there are several")
+    group.add_argument(
+        "--device", metavar="INDEX|UUID|FILE", help="which device, where there are several; which recording"
+    )
     add_workload_option(group)
     group.add_argument("--remote", metavar="HOST", help="measure on HOST, through `ssh HOST gputop worker`")
     add_output_options(parser)

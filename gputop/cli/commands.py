@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from gputop import __version__
-from gputop.cli import calibrate, compare, doctor, ladder, list_names, run, screen, worker
+from gputop.cli import calibrate, compare, doctor, ladder, list_names, record, replay, run, screen, worker
 from gputop.cli.command import Command, Parser
 from gputop.errors import unknown_name
 
@@ -18,6 +18,8 @@ COMMANDS: tuple[Command, ...] = (
     list_names.COMMAND,
     calibrate.COMMAND,
     doctor.COMMAND,
+    record.COMMAND,
+    replay.COMMAND,
     worker.COMMAND,
 )
 

@@ -48,7 +48,10 @@ def _run(options: argparse.Namespace) -> int:
             pinned = None if options.aa else a
             windows.append(bench.measure(b, pinned, aa=options.aa, check_phases=output.exports))
     outcome(lane.gate for window in windows for lane in window.lanes)
-    comparison = pool([window.comparison for window in windows if window.comparison is not None])
+    comparisons = [window.comparison for window in windows if window.comparison is not None]
+    if not comparisons:
+        raise BadInput(windows[-1].verdict)
+    comparison = pool(comparisons)
     if output.shows_table:
         print_data(*comparison_lines(windows[-1], comparison, Terminal.of(sys.stdout)))
     output.write(export.compare_csv(comparison), export.compare_json(comparison))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gputop import backends, units
 from gputop.cli.command import Command
 from gputop.cli.options import add_plan_options, kernels_dir_of, one_of, request_of, workload_of
+from gputop.errors import BadInput
 
 if TYPE_CHECKING:
     from gputop.catalog import Catalog
@@ -87,7 +88,10 @@ def _workloads(options: argparse.Namespace) -> Lines:
 
 
 def _list_backends(options: argparse.Namespace) -> Lines:
-    rows = ((name, backends.load(name).available() or "usable here") for name in backends.MODULES)
+    from gputop.recording import shipped
+
+    rows = [(name, backends.load(name).available() or "usable here") for name in backends.MODULES]
+    rows.append(("replay", f"usable here; recordings shipped: {', '.join(shipped()) or 'none'}"))
     return ("backend", "state"), rows
 
 
@@ -96,6 +100,7 @@ def _devices(options: argparse.Namespace) -> Lines:
     import platform
 
     from gputop.cli.probes import Absent, cuda_devices
+    from gputop.recording import label, read_header, shipped
 
     rows = [("cpu", "", platform.processor() or platform.machine(), "", f"{os.cpu_count()} cores")]
     try:
@@ -104,6 +109,10 @@ def _devices(options: argparse.Namespace) -> Lines:
         ]
     except Absent as absent:
         rows.append(("cuda", "", f"none: {absent}", "", ""))
+    for name, path in shipped().items():
+        header = read_header(path)
+        size = units.size_bytes(header.device.memory_bytes)
+        rows.append(("replay", name, label(header), "", size))
     return ("backend", "index", "device", "uuid", "size"), rows
 
 
@@ -153,7 +162,9 @@ def _catalog(options: argparse.Namespace) -> Catalog:
 
 
 def _backends(options: argparse.Namespace) -> tuple[str, ...]:
-    """The one asked for, or all."""
+    """The one asked for, or all that measure."""
+    if options.backend == "replay":
+        raise BadInput("A recording has its own names: `gputop replay FILE` shows them.")
     return tuple(backends.MODULES) if options.backend == "auto" else (options.backend,)
 
 

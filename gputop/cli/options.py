@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from gputop.spec import PlanRequest, Workload
 
 LONGEST_WINDOW_S = 86_400.0
-BACKENDS = ("auto", *backends.MODULES)
+BACKENDS = ("auto", *backends.MODULES, "replay")
 
 
 def add_plan_options(parser: ArgumentParser, *, rung: bool = True) -> None:
     """What is measured. `rung` is left out where the command takes plans as words."""
     group = parser.add_argument_group("plan")
     add_backend_option(group)
-    group.add_argument("--device", metavar="INDEX|UUID", help="which device, where there are several")
+    group.add_argument(
+        "--device", metavar="INDEX|UUID|FILE", help="which device, where there are several; which recording"
+    )
     add_workload_option(group)
     group.add_argument("--batch", type=whole_number, metavar="N", help="sequences in one pass")
     if rung:

@@ -1,0 +1,69 @@
+"""`gputop record`: the ladder as a file that others can replay."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from gputop.cli.command import Command
+from gputop.cli.options import add_measuring_options, add_plan_options
+from gputop.cli.outcome import outcome
+from gputop.errors import BadInput, unknown_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gputop.results import RungView
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", metavar="FILE|-", help="where to; until it is whole the lines are in FILE.partial"
+    )
+    parser.add_argument(
+        "--rungs", metavar="A,B,C", help="these rungs (default: all, oracles and peers included)"
+    )
+    add_plan_options(parser, rung=False)
+    add_measuring_options(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from gputop.cli.bench import Bench
+    from gputop.cli.linefile import LineFile
+    from gputop.cli.recorder import Recorder
+    from gputop.recording import encode
+
+    file = LineFile(options.file)
+    with Bench(options) as bench:
+        if bench.opened.device.recording:
+            raise BadInput(f"A {bench.opened.device.recording} can't be recorded again: copy its file.")
+        recorder = Recorder(bench, options)
+        for line in recorder.lines(_chosen(bench.opened.rungs, options.rungs)):
+            file.add(encode(line))
+        file.finish()
+    return outcome(recorder.gates)
+
+
+def _chosen(rungs: Sequence[RungView], listed: str | None) -> list[RungView]:
+    """In the ladder's order. One that can't run here stays: why not is part of the recording."""
+    if listed is None:
+        return list(rungs)
+    by_id = {rung.id: rung for rung in rungs}
+    names = {name.strip() for name in listed.split(",")} - {""}
+    if not names:
+        raise BadInput("--rungs needs names: --rungs A,B,C.")
+    for name in sorted(names - set(by_id)):
+        raise unknown_name("rung", name, by_id)
+    return [rung for rung in rungs if rung.id in names]
+
+
+COMMAND = Command(
+    name="record",
+    summary="run the ladder and keep it as a recording, to be replayed where there is no GPU",
+    examples=(
+        "gputop record h200.jsonl --backend cuda",
+        "gputop record tiny.jsonl --backend cpu --workload tiny --rungs cpu-loops,cpu-blas --seconds 1",
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,144 @@
+"""Walks the rungs through a worker and yields the lines of a recording as they are measured."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from gputop import __version__
+from gputop.cli.bench import Bench
+from gputop.cli.options import with_changes
+from gputop.errors import GputopError, WorkerLost
+from gputop.recording import (
+    THE_LADDER,
+    EndLine,
+    GateLine,
+    Header,
+    LadderLine,
+    Line,
+    PlanLine,
+    RefusalLine,
+    WindowLine,
+)
+from gputop.results import Gate, RungView
+from gputop.spec import PlanRequest
+
+
+class Recorder:
+    """One recording. A rung that can't run here is recorded with its reason, and the next one follows.
+
+    Each rung is paired with the rung that it changes, or the nearest above that passes its gate, and with
+    the rung that the session opens on; the first one is measured alone.
+    """
+
+    def __init__(self, bench: Bench, options: argparse.Namespace) -> None:
+        self._bench = bench
+        self._options = options
+        self._gates: dict[str, Gate] = {}
+        """By rung, of those that could be prepared."""
+
+    @property
+    def gates(self) -> tuple[Gate, ...]:
+        return tuple(self._gates.values())
+
+    def lines(self, rungs: Sequence[RungView]) -> Iterator[Line]:
+        """All lines, the header first. WorkerLost only where no new worker can be had."""
+        yield self._header()
+        opening = next((rung for rung in rungs if rung.id == self._bench.opened.default_rung), None)
+        if opening is not None:
+            yield from self._check(opening)
+        for number, rung in enumerate(rungs, 1):
+            self._bench.narrator.note(f"{number} of {len(rungs)}: {rung.id}")
+            if rung is not opening:
+                yield from self._check(rung)
+            if rung.id in self._gates:
+                yield from self._windows(rung, self._partners(rung, rungs[: number - 1], opening))
+        yield from self._ladder(rungs)
+        yield EndLine()
+
+    def _header(self) -> Header:
+        bench = self._bench
+        time_utc = datetime.now(UTC).isoformat(timespec="seconds")
+        ceilings = bench.survive(lambda: bench.client.calibrate(on_progress=bench.narrator.progress))
+        opened = bench.opened
+        return Header(
+            version=__version__,
+            time_utc=time_utc,
+            device=opened.device,
+            ceilings=ceilings,
+            workload=opened.workload,
+            rungs=opened.rungs,
+            default_rung=opened.default_rung,
+        )
+
+    def _check(self, rung: RungView) -> Iterator[Line]:
+        """The plan and its gates, or why not."""
+        bench, request = self._bench, self._request(rung)
+        if rung.refused:
+            yield self._refusal(rung.id, rung.refused)
+            return
+        try:
+            view = bench.client.resolve(request)
+            gate = bench.survive(lambda: bench.client.check(request, on_progress=bench.narrator.progress))
+        except GputopError as error:
+            yield self._refusal(rung.id, self._reason(error))
+            return
+        self._gates[rung.id] = gate
+        yield PlanLine(view=view)
+        yield GateLine(plan=view.word, gate=gate)
+
+    def _partners(
+        self, rung: RungView, above: Sequence[RungView], opening: RungView | None
+    ) -> tuple[RungView | None, ...]:
+        """What the rung is paired with, one window each; None is a window alone."""
+        if not self._passes(rung):
+            return (None,)
+        steps = [other for other in above if other.kind == "ladder" and self._passes(other)]
+        own = next((other for other in above if other.id == rung.before and self._passes(other)), None)
+        found = {other.id: other for other in (own or (steps[-1] if steps else None), opening) if other}
+        partners = tuple(other for other in found.values() if other is not rung and self._passes(other))
+        return partners or (None,)
+
+    def _passes(self, rung: RungView) -> bool:
+        return rung.id in self._gates and self._gates[rung.id].ok
+
+    def _windows(self, rung: RungView, partners: Sequence[RungView | None]) -> Iterator[Line]:
+        for partner in partners:
+            pinned = self._request(partner) if partner else None
+            for _ in range(self._options.windows):
+                try:
+                    yield WindowLine(
+                        window=self._bench.measure(self._request(rung), pinned, check_phases=True)
+                    )
+                except GputopError as error:
+                    yield self._refusal(rung.id, self._reason(error))
+                    break
+
+    def _ladder(self, rungs: Sequence[RungView]) -> Iterator[Line]:
+        bench = self._bench
+        bench.narrator.note("the whole ladder in one window")
+        requests = [self._request(rung) for rung in rungs if rung.id in self._gates]
+        try:
+            yield LadderLine(
+                ladder=bench.survive(
+                    lambda: bench.client.measure_ladder(
+                        requests, seconds=self._options.seconds, on_progress=bench.narrator.progress
+                    )
+                )
+            )
+        except GputopError as error:
+            yield self._refusal(THE_LADDER, self._reason(error))
+
+    def _request(self, rung: RungView) -> PlanRequest:
+        return with_changes(PlanRequest(rung.id), self._options)
+
+    def _reason(self, error: GputopError) -> str:
+        """In words; with a new worker in place of one that was lost."""
+        if isinstance(error, WorkerLost):
+            self._bench.client.restart(on_progress=self._bench.narrator.progress)
+        return str(error)
+
+    def _refusal(self, what: str, reason: str) -> RefusalLine:
+        self._bench.narrator.note(f"{what} is not recorded: {reason}")
+        return RefusalLine(what=what, reason=reason)
