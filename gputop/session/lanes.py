@@ -114,6 +114,9 @@ class PreparedLanes:
             if need_bytes <= self._backend.free_bytes():
                 return
             self._close([key])
+        if need_bytes > self._backend.free_bytes():
+            # Plans may share weights: closing them can give back less than each alone would.
+            raise BadInput(self._too_large(plan, self._backend.free_bytes()))
 
     def _too_large(self, plan: Plan, free_bytes: int) -> str:
         """What does not fit, and the largest batch that does."""

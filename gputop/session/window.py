@@ -22,8 +22,6 @@ Role = Literal["current", "pinned"]
 
 ALONE_S = 2.0
 """Default budget of a window on one plan."""
-FIRST_S = 0.5
-"""Default budget of a session's first window: a first look soon, at a single sample of a long pass."""
 PAIRED_S = 4.0
 """Default budget of a comparison, which goes on beyond it to `stats.MIN_ROUNDS` unless told how long."""
 ENOUGH_COPIES = 6
@@ -55,14 +53,14 @@ def measure_window(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
 
 def _measure(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
     bench.windows += 1
-    number, start = bench.windows, perf_counter()
-    time_utc = datetime.now(UTC).isoformat(timespec="seconds")
     lanes = _prepare(bench, order, say)
     sampled = {role: LaneSamples(lane) for role, lane in lanes.items() if lane.gate.ok}
+    time_utc, start = datetime.now(UTC).isoformat(timespec="seconds"), perf_counter()
     stopped_because, comparison, notes = _sample(bench, sampled, order.seconds, stop, say)
+    seconds = perf_counter() - start
     health = bench.backend.health()
     occasion = Occasion(
-        number=number,
+        number=bench.windows,
         time_utc=time_utc,
         device=bench.facts,
         health=health,
@@ -75,9 +73,9 @@ def _measure(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
     if sampled:
         notes = (*notes, *_untrusted(bench.ceilings(say)))
     return Window(
-        number=number,
+        number=bench.windows,
         time_utc=time_utc,
-        seconds=perf_counter() - start,
+        seconds=seconds,
         device=bench.facts,
         health=health,
         workload=bench.workload.name,
@@ -109,8 +107,7 @@ def _sample(
 ) -> tuple[str, Comparison | None, tuple[str, ...]]:
     """Why the window ended, the comparison where there are two lanes, and what else to say."""
     if "pinned" not in sampled or "current" not in sampled:
-        default_s = FIRST_S if bench.windows == 1 else ALONE_S
-        return _sample_alone(sampled, default_s if seconds is None else seconds, stop, say), None, ()
+        return _sample_alone(sampled, ALONE_S if seconds is None else seconds, stop, say), None, ()
     pinned, current = sampled["pinned"], sampled["current"]
     copies, notes = _copies(bench, pinned, current, seconds, say)
     floor = bench.noise.floor(pinned.lane.plan.word, "device")

@@ -37,6 +37,8 @@ from gputop.workerlog import WorkerLog
 
 LOSSES_IN_A_ROW = 3
 """A worker that dies this often without one window between is not started again by itself."""
+FIRST_LOOK_S = 0.5
+"""The first window takes a sample or two, so that something stands on the screen soon."""
 FAREWELL_S = 3.0
 """How long quitting waits for the call under way before the worker is killed."""
 
@@ -106,6 +108,8 @@ class Sampler(threading.Thread):
         self._under_way: Pair | None = None
         self._losses = 0
         self._lost = False
+        self._shown = False
+        """Whether a window has come back yet."""
         self._finished = False
 
     # Called from the screen's thread
@@ -241,9 +245,12 @@ class Sampler(threading.Thread):
             if pair != self._wish.pair or not self._wish.measuring:
                 return
             self._under_way = pair
+        seconds = self._options.seconds
+        if seconds is None and not self._shown:
+            seconds = FIRST_LOOK_S
         try:
             window = self._client.measure(
-                pair.current, pair.pinned, seconds=self._options.seconds, on_progress=self._say
+                pair.current, pair.pinned, seconds=seconds, on_progress=self._say
             )
         except WorkerLost:
             raise
@@ -255,6 +262,7 @@ class Sampler(threading.Thread):
             with self._changed:
                 self._under_way = None
         self._losses = 0
+        self._shown = True
         if any(not lane.gate.ok for lane in window.lanes):
             self._settle(pair)
         self._post(WindowReady(pair, window))

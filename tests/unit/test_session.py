@@ -157,7 +157,7 @@ def test_a_pruned_plan_does_what_is_asked_and_no_more(paired_window: Window) -> 
     rows = rows_of(paired_window.lane("current"))
     assert {"w1", "w1@1", "kv", "q@1"} <= set(rows)
     for name in ("w1", "w1@1", "kv", "device"):
-        assert rows[name].floor_s == rows[name].question_floor_s
+        assert math.isclose(rows[name].floor_s or 0, rows[name].question_floor_s or 1)
 
 
 def test_deltas_stand_on_the_first_row_of_their_phase(paired_window: Window) -> None:
