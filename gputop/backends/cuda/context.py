@@ -122,8 +122,12 @@ class Context:
             self._functions[key] = self._load_function(module, cubin, entry)
         return self._functions[key]
 
-    def synchronize(self, what: str, deadline_s: float = DEADLINE_S) -> None:
-        """Wait for the stream. DeviceLost, naming `what`, for a fault or when it does not end in time."""
+    def synchronize(self, what: str, deadline_s: float | None = None) -> None:
+        """Wait for the stream, `DEADLINE_S` unless said otherwise.
+
+        DeviceLost, naming `what`, for a fault or when it does not end in time.
+        """
+        deadline_s = DEADLINE_S if deadline_s is None else deadline_s
         begun = time.perf_counter()
         event = self._cupy.cuda.Event(disable_timing=True)
         with explained(what):

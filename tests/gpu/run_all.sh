@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Everything that needs a GPU, in one call: tests/gpu/run_all.sh FOLDER
+#
+# First results, peaks, the ladder, the GPU tests, the sanitizers. A step that fails or outlasts its time
+# does not stop the next; a short summary ends the output and stands in FOLDER/summary.txt.
+# PYTHON chooses the interpreter; BUDGET_S is the longest that all of it may take.
+set -u
+out=${1:?usage: run_all.sh FOLDER}
+python=${PYTHON:-python3}
+cd "$(dirname "$0")/../.." || exit 2
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+: > "$out/summary.txt"
+: > "$out/log.txt"
+failed=0
+ends=$(($(date +%s) + ${BUDGET_S:-540}))
+
+# Caches of their own, empty at first: the first result is timed cold and then warm.
+XDG_CACHE_HOME=$(mktemp -d)
+export XDG_CACHE_HOME PYTHONUNBUFFERED=1
+trap 'rm -rf "$XDG_CACHE_HOME"' EXIT
+
+gputop() { "$python" -m gputop "$@"; }
+export -f gputop
+export python
+
+# step NAME SECONDS COMMAND...: its output into log.txt, its outcome into summary.txt.
+step() {
+    local name=$1 limit=$2 begun ended status left
+    shift 2
+    left=$((ends - $(date +%s)))
+    [ "$left" -gt 5 ] || left=5
+    [ "$limit" -le "$left" ] || limit=$left
+    echo "=== $name: $*" >> "$out/log.txt"
+    begun=$(date +%s.%N)
+    timeout --kill-after=5 "$limit" bash -c '"$@"' step "$@" >> "$out/log.txt" 2>&1
+    status=$?
+    ended=$(date +%s.%N)
+    [ "$status" -eq 0 ] || failed=1
+    [ "$status" -ne 124 ] || status="out of time"
+    awk -v n="$name" -v s="$status" -v b="$begun" -v e="$ended" \
+        'BEGIN { printf "%-28s exit %-12s %7.1f s\n", n, s, e - b }' | tee -a "$out/summary.txt"
+}
+
+shared="tiled register-tiled split-k attention sass-fp32 wmma algebra flash megakernel"
+
+step "doctor"               30 gputop doctor --backend cuda
+step "first result, cold"   60 gputop run --backend cuda --rung coalesced --seconds 1 --csv "$out/run.csv"
+step "first result, warm"   30 gputop run --backend cuda --rung coalesced --seconds 1
+step "calibrate"            60 gputop calibrate --backend cuda --json "$out/ceilings.json"
+step "naive to coalesced"   40 gputop compare naive coalesced --backend cuda --csv "$out/compare.csv"
+step "A/A"                  40 gputop compare coalesced --aa --backend cuda
+step "ladder"              150 gputop ladder --backend cuda --seconds 60 --csv "$out/ladder.csv" --json "$out/ladder.json"
+# Spelled out, so that it also runs where pytest lacks the project's plugins.
+step "tests/gpu"           240 "$python" -m pytest tests/gpu -q -rfE --import-mode=importlib -o addopts= \
+                               --junitxml="$out/tests.xml"
+step "memcheck"             90 compute-sanitizer --tool memcheck --error-exitcode 9 \
+                               "$python" -m tests.gpu.sanitize naive coalesced oracle-fp32 $shared
+step "synccheck"            60 compute-sanitizer --tool synccheck --error-exitcode 9 \
+                               "$python" -m tests.gpu.sanitize $shared
+step "racecheck"            90 compute-sanitizer --tool racecheck --error-exitcode 9 \
+                               "$python" -m tests.gpu.sanitize tiled register-tiled attention wmma
+
+echo
+cat "$out/summary.txt"
+exit "$failed"
