@@ -13,6 +13,9 @@ import pytest
 from gputop import __version__
 from gputop.cli import main
 from gputop.cli.commands import COMMANDS
+from gputop.cli.ladder import chosen
+from gputop.errors import BadInput
+from gputop.results import RungView
 
 GPUTOP = (sys.executable, "-m", "gputop")
 
@@ -144,6 +147,46 @@ def test_list_keeps_to_the_backend_asked_for(capsys: pytest.CaptureFixture[str])
 def test_list_sites_knows_a_pruned_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "sites", "--rung", "cpu-pruned", "--workload", "tiny"]) == 0
     assert "w1@1" in capsys.readouterr().out
+
+
+RUNGS = (
+    RungView("a", 0, "ladder", ""),
+    RungView("b", 1, "ladder", ""),
+    RungView("oracle", 1, "oracle", ""),
+    RungView("c", 2, "ladder", ""),
+    RungView("d", 3, "ladder", "", refused="it needs a GPU."),
+)
+
+
+@pytest.mark.parametrize(
+    ("listed", "span", "expected"),
+    [
+        (None, None, ["a", "b", "c"]),
+        ("c,oracle,c", None, ["c", "oracle"]),
+        (None, "a..c", ["a", "b", "c"]),
+        (None, "b..c", ["b", "c"]),
+    ],
+)
+def test_a_ladder_is_of_the_rungs_asked_for(
+    listed: str | None, span: str | None, expected: list[str]
+) -> None:
+    assert chosen(RUNGS, listed, span) == expected
+
+
+@pytest.mark.parametrize(
+    ("listed", "span", "why"),
+    [
+        ("a,e", None, "Unknown rung 'e'"),
+        ("a,d", None, "d can't run here: it needs a GPU"),
+        (",", None, "--rungs needs names"),
+        (None, "a", "no span of rungs"),
+        (None, "c..a", "c does not come before a"),
+        (None, "a..oracle", "Unknown rung 'oracle'"),
+    ],
+)
+def test_a_ladder_that_can_not_be_is_refused(listed: str | None, span: str | None, why: str) -> None:
+    with pytest.raises(BadInput, match=why):
+        chosen(RUNGS, listed, span)
 
 
 @pytest.mark.parametrize("name", [command.name for command in COMMANDS])

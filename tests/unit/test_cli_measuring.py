@@ -160,12 +160,10 @@ def test_the_ladder_sets_measured_beside_predicted_and_its_changes_add_up(
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("run", "--rung", "cpu-bals"), "Did you mean 'cpu-blas'?"),
         (("run", "--set", "graph=on"), "graph exists on cuda only"),
         (("compare", "cpu-blas", "cpu-blas,w2:cpu_blas_gem"), "Did you mean 'cpu_blas_gemm'?"),
-        (("ladder", "--attribute", "cpu-blas..cpu-loops"), "does not come before"),
     ],
-    ids=["rung", "toggle", "kernel", "span"],
+    ids=["toggle", "kernel of a word"],
 )
 def test_a_plan_that_can_not_be_is_refused_with_why(
     words: tuple[str, ...], expected: str, env: dict[str, str]

@@ -85,7 +85,7 @@ def test_the_pooled_effect_lies_among_the_windows_and_its_interval_round_it(
 
 def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
     generator = np.random.default_rng(3)
-    truth, deviation, trials = 0.02, 0.004, 2000
+    truth, deviation, trials = 0.02, 0.004, 1000
     held = 0
     for _ in range(trials):
         effects = generator.normal(truth, deviation, size=5)
@@ -93,4 +93,4 @@ def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
         assert together.ratio_lo is not None
         assert together.ratio_hi is not None
         held += together.ratio_lo <= math.exp(truth) <= together.ratio_hi
-    assert held / trials >= 0.985
+    assert held / trials >= 0.98
