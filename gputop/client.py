@@ -122,6 +122,7 @@ class Client:
         WorkerLost when it dies or is silent; NotHere when the host can't be reached, has no gputop,
         or has one that speaks another protocol.
         """
+        self.hello = None
         self.log.begin(f"starting: {' '.join(self._command)}")
         try:
             self._process = WorkerProcess(self._command, worker_environment(), self.log)
