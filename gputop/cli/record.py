@@ -38,13 +38,13 @@ def _run(options: argparse.Namespace) -> int:
         if bench.opened.device.recording:
             raise BadInput(f"A {bench.opened.device.recording} can't be recorded again: copy its file.")
         recorder = Recorder(bench, options)
-        for line in recorder.lines(_chosen(bench.opened.rungs, options.rungs)):
+        for line in recorder.lines(chosen(bench.opened.rungs, options.rungs)):
             file.add(encode(line))
         file.finish()
     return outcome(recorder.gates)
 
 
-def _chosen(rungs: Sequence[RungView], listed: str | None) -> list[RungView]:
+def chosen(rungs: Sequence[RungView], listed: str | None) -> list[RungView]:
     """In the ladder's order. One that can't run here stays: why not is part of the recording."""
     if listed is None:
         return list(rungs)
