@@ -11,6 +11,7 @@ from gputop.backends.cuda import ceilings as ceilings_of
 from gputop.backends.cuda.bind import Binder, Libraries, Sources, plan_launches
 from gputop.backends.cuda.compile import toolchain
 from gputop.backends.cuda.context import Context
+from gputop.backends.cuda.cupti import open_recorder
 from gputop.backends.cuda.devices import choose, visible_devices
 from gputop.backends.cuda.faults import explained
 from gputop.backends.cuda.health import Nvml
@@ -55,6 +56,7 @@ class CudaBackend:
         self._libraries = Libraries(self._context, self._timer)
         self._binder = Binder(self._context, self._sources, self._libraries)
         self._ceilings: Ceilings | None = None
+        self._recorder, self._recorder_note = open_recorder(self._context)
         self._facts = self._read_facts()
 
     def facts(self) -> DeviceFacts:
@@ -110,6 +112,7 @@ class CudaBackend:
             steps=steps,
             kept_steps=tuple(_kept(step, plan, dims) for step in steps),
             tokens=tokens,
+            recorder=self._recorder,
             say=say,
         )
 
@@ -132,7 +135,7 @@ class CudaBackend:
             l2_bytes=self._context.l2_bytes,
             memory_bytes=int(properties["totalGlobalMem"]),
             versions=self._versions(),
-            notes=self._nvml.notes(),
+            notes=(*self._nvml.notes(), *self._recorder_note),
         )
 
     def _versions(self) -> str:

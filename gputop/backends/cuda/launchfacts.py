@@ -34,6 +34,15 @@ def launch_facts(context: Context, bound: Sequence[BoundStep]) -> tuple[LaunchFa
     return tuple(found.values())
 
 
+def kernel_counts(context: Context, bound: Sequence[BoundStep]) -> tuple[int, ...]:
+    """Kernels that each step launches: a library call may launch several."""
+    by_site: dict[str, int] = {}
+    for step in bound:
+        if step.step.site not in by_site:
+            by_site[step.step.site] = _facts(context, step).launches
+    return tuple(by_site[step.step.site] for step in bound)
+
+
 def _facts(context: Context, step: BoundStep) -> LaunchFacts:
     """Of one instance of a step, which has run before: a library loads its kernels at the first call."""
     lead = step.calls[0]

@@ -14,10 +14,11 @@ from gputop.backends.base import PassTimes, PhaseTimes, Say
 from gputop.backends.cuda.bind import Binder, BoundStep, plan_launches
 from gputop.backends.cuda.capture import capture
 from gputop.backends.cuda.context import Context
+from gputop.backends.cuda.cupti import KernelRecorder
 from gputop.backends.cuda.faults import explained
 from gputop.backends.cuda.launchfacts import launch_facts
 from gputop.backends.cuda.memory import PlanMemory
-from gputop.backends.cuda.stamps import WORKSPACE, seconds_apart
+from gputop.backends.cuda.phasesplit import PhaseSplit
 from gputop.backends.cuda.timing import Timer
 from gputop.backends.cuda.tools import Tools
 from gputop.backends.cuda.weights import DeviceWeights
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 Call = Callable[[], None]
 
 HOST_TO_DEVICE, DEVICE_TO_HOST = 1, 2
-PHASE_PASSES = 3
-"""Passes of one phase sample, the first dropped."""
 
 
 class CudaTrace:
@@ -62,6 +61,7 @@ class CudaPrepared:
         steps: tuple[Step, ...],
         kept_steps: tuple[Step, ...],
         tokens: Tokens,
+        recorder: KernelRecorder | None,
         say: Say,
     ) -> None:
         """`kept_steps`: the same steps with a buffer for each layer; `tokens` [batch, seq]: those timed.
@@ -84,12 +84,14 @@ class CudaPrepared:
         self._prove(self._bound, self._memory, say)
         self._facts = launch_facts(context, self._bound)
         self._graph: Any = None
-        self._marked_graph: tuple[Any, list[Any]] | None = None
         if plan.graph:
             self._graph = capture(context, self._calls, f"the pass of {plan.word or plan.rung}")
             self._submit: tuple[Call, ...] = (self._launch_graph,)
         else:
             self._submit = self._calls
+        self._split = PhaseSplit(
+            context, timer, self._memory, self._bound, self._submit, plan.graph, recorder
+        )
         self._host_tokens, self._host_tokens_at = context.mapped(self._tokens.size, ctypes.c_int32)
         self._host_logits, self._host_logits_at = context.mapped(self._memory.logits.size, ctypes.c_float)
         np.ctypeslib.as_array(self._host_tokens)[:] = self._tokens
@@ -115,28 +117,14 @@ class CudaPrepared:
         return PassTimes(wall_s=fmean(wall[1:]), device_s=fmean(device[1:]), submit_s=fmean(submit[1:]))
 
     def sample_phases(self) -> PhaseTimes:
-        """Marks between the steps, in the stream or, for a plan with a graph, as nodes of a graph.
-
-        What lies between the marks of a stamped kernel and is in none of its tasks is a gap before them.
-        """
-        split = self._split_graph if self._graph is not None else self._split_stream
-        time_s: dict[str, float] = {}
-        gap_s: dict[str, float] = {}
-        for index in range(PHASE_PASSES):
-            times = split()
-            if index == 0:
-                continue
-            for step, seconds in zip(self._bound, times, strict=True):
-                for site, part_s in self._parts(step, seconds, gap_s).items():
-                    time_s[site] = time_s.get(site, 0.0) + part_s / (PHASE_PASSES - 1)
-        stamped = any(step.step.kernel.stamped for step in self._bound)
-        return PhaseTimes(time_s, gap_s, overlap_s={}, timer="stamp" if stamped else "event")
+        return self._split.sample()
 
     def facts(self) -> tuple[LaunchFacts, ...]:
         return self._facts
 
     def close(self) -> None:
-        self._graph = self._marked_graph = None
+        self._graph = None
+        self._split.close()
         self._calls = self._submit = ()
         self._bound = ()
         self._memory.close()
@@ -190,38 +178,3 @@ class CudaPrepared:
 
     def _launch_graph(self) -> None:
         self._graph.launch(self._context.stream)
-
-    def _parts(self, step: BoundStep, seconds: float, gap_s: dict[str, float]) -> dict[str, float]:
-        """Seconds by site of a step that took `seconds` between its marks; adds a stamped one's gap."""
-        if not step.step.kernel.stamped:
-            return {step.step.site: seconds}
-        parts: dict[str, float] = {}
-        tasks_s = seconds_apart(self._memory.workspace(step.step.site, WORKSPACE))
-        for part, part_s in zip(step.step.apart(), tasks_s, strict=True):
-            parts[part.site] = parts.get(part.site, 0.0) + part_s
-        first = next(iter(parts))
-        outside_s = max(0.0, seconds - sum(tasks_s)) / (PHASE_PASSES - 1)
-        gap_s[first] = gap_s.get(first, 0.0) + outside_s
-        return parts
-
-    def _split_stream(self) -> list[float]:
-        times, _ = self._timer.split([step.calls for step in self._bound])
-        return times
-
-    def _split_graph(self) -> list[float]:
-        graph, events = self._marked_graph or self._capture_marked()
-        with explained("the timed pass"):
-            graph.launch(self._context.stream)
-        self._context.synchronize("the timed pass")
-        return [self._timer.between(events[i], events[i + 1]) for i in range(len(self._bound))]
-
-    def _capture_marked(self) -> tuple[Any, list[Any]]:
-        """A second graph of the pass with a mark before, between and after its steps."""
-        events = self._timer.own_events(len(self._bound) + 1)
-        marks = [self._timer.captured_mark(event) for event in events]
-        calls = [marks[0]]
-        for step, mark in zip(self._bound, marks[1:], strict=True):
-            calls += [*step.calls, mark]
-        graph = capture(self._context, calls, "the marked pass")
-        self._marked_graph = (graph, events)
-        return self._marked_graph

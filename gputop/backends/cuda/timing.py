@@ -93,6 +93,16 @@ class Timer:
         times, submit_s = self.split(pieces)
         return sum(times), submit_s
 
+    def blocked(self, calls: Sequence[Call]) -> None:
+        """Enqueue calls behind the blocker and let go: at most `QUEUE_DEPTH` of them."""
+        with explained("the timed pass"):
+            self._blocker.hold()
+            try:
+                for call in calls:
+                    call()
+            finally:
+                self._blocker.release()
+
     def events(self, count: int) -> list[Any]:
         """At least `count` events, the same ones every time."""
         if len(self._events) < count:

@@ -1,0 +1,104 @@
+"""Times of single kernels by CUPTI, where cupti-python is installed: also inside a graph.
+
+Kernels are matched to launches by order alone: a pass is one stream, and what each step launches is
+counted beforehand. A name says nothing, since a library call may be several kernels.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gputop.backends.cuda.context import Context
+
+NS = 1e-9
+BUFFER_BYTES = 8 << 20
+FLUSH_FORCED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One kernel's begin and end, ns of CUPTI's clock."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """Seconds of one step's kernels: alone, before them with nothing running, and beside the one before."""
+
+    time_s: float
+    gap_s: float
+    overlap_s: float
+
+
+def split(spans: Sequence[Span], counts: Sequence[int]) -> list[StepTimes]:
+    """Times of each step, whose kernels are the next `counts[i]` of `spans` in order of begin.
+
+    A kernel's time is end - max(start, end before it); the gap is what passes between the two where
+    they do not touch, the overlap what they share where they do. The first has neither.
+    """
+    ordered = sorted(spans, key=lambda span: span.start)
+    found: list[StepTimes] = []
+    before = ordered[0].start if ordered else 0
+    at = 0
+    for count in counts:
+        time = gap = overlap = 0
+        for span in ordered[at : at + count]:
+            gap += max(0, span.start - before)
+            overlap += max(0, min(before, span.end) - span.start)
+            time += max(0, span.end - max(span.start, before))
+            before = max(before, span.end)
+        at += count
+        found.append(StepTimes(time * NS, gap * NS, overlap * NS))
+    return found
+
+
+class KernelRecorder:
+    """Records the kernels of a run. On only while it records: it slows everything else down."""
+
+    def __init__(self, context: Context) -> None:
+        from cupti import cupti
+
+        self._cupti = cupti
+        self._context = context
+        self._spans: list[Span] = []
+        self._kind = cupti.ActivityKind.CONCURRENT_KERNEL
+        cupti.activity_register_callbacks(self._more, self._take)
+
+    def record(self, work: Callable[[], None], what: str) -> list[Span]:
+        """Spans of every kernel that `work` enqueues."""
+        self._spans.clear()
+        self._cupti.activity_enable(self._kind)
+        try:
+            work()
+            self._context.synchronize(what)
+            self._cupti.activity_flush_all(FLUSH_FORCED)
+        finally:
+            self._cupti.activity_disable(self._kind)
+        return list(self._spans)
+
+    def _more(self) -> tuple[int, int]:
+        """Size of a buffer for records, and how many it may hold: as many as fit."""
+        return BUFFER_BYTES, 0
+
+    def _take(self, activities: Sequence[Any]) -> None:
+        self._spans += [
+            Span(activity.start, activity.end) for activity in activities if activity.kind == self._kind
+        ]
+
+
+def open_recorder(context: Context) -> tuple[KernelRecorder | None, tuple[str, ...]]:
+    """The recorder, or None with a note where cupti-python is installed and can't be used."""
+    try:
+        if importlib.util.find_spec("cupti") is None:
+            return None, ()
+        return KernelRecorder(context), ()
+    except Exception as error:
+        # Another profiler attached, no permission, a library that does not fit: marks serve as well.
+        return None, (
+            f"CUPTI can't be used here ({type(error).__name__}: {error}); phases are timed by events.",
+        )
