@@ -50,7 +50,8 @@ step "first result, warm"   30 gputop run --backend cuda --rung coalesced --seco
 step "calibrate"            60 gputop calibrate --backend cuda --json "$out/ceilings.json"
 step "naive to coalesced"   40 gputop compare naive coalesced --backend cuda --csv "$out/compare.csv"
 step "A/A"                  40 gputop compare coalesced --aa --backend cuda
-step "ladder"              150 gputop ladder --backend cuda --seconds 60 --csv "$out/ladder.csv" --json "$out/ladder.json"
+step "ladder"              120 gputop ladder --backend cuda --seconds 40 --json "$out/ladder.json"
+step "recording"           120 gputop record "$out/recording.jsonl" --backend cuda --seconds 1
 # Spelled out, so that it also runs where pytest lacks the project's plugins.
 step "tests/gpu"           240 "$python" -m pytest tests/gpu -q -rfE --import-mode=importlib -o addopts= \
                                --junitxml="$out/tests.xml"
