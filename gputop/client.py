@@ -155,13 +155,19 @@ class Client:
                 raise self._lost(process, "is not running")
             stamped = msgspec.structs.replace(request, id=self._next_id)
             self._next_id += 1
+            opened_before = self._last_open
             if isinstance(stamped, Open):
                 self._last_open = stamped
             try:
                 process.send(stamped)
             except OSError:
                 raise self._lost(process, "is gone") from None
-            return self._answer(process, stamped, on_progress)
+            try:
+                return self._answer(process, stamped, on_progress)
+            except (BadInput, NotHere):
+                # What could not be opened is not what `restart` opens again.
+                self._last_open = opened_before
+                raise
 
     def open(
         self,

@@ -209,9 +209,10 @@ class _Worker:
                 raise AssertionError("handled by the reader")
 
     def _open(self, request: Open, say: Callable[[str], None]) -> Opened:
-        from gputop.session import open_session
+        from gputop.session import REPLAY, open_session
 
-        if self._session is not None:
+        # A recording takes no memory: where it can't be read, the session before goes on.
+        if self._session is not None and request.backend != REPLAY:
             self._session.close()
             self._session = None
         session = open_session(
@@ -221,6 +222,8 @@ class _Worker:
             kernels_dir=request.kernels_dir,
             say=say,
         )
+        if self._session is not None:
+            self._session.close()
         self._session = session
         return Opened(
             id=request.id,

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Self, TypeVar
 
-from gputop.cli.options import kernels_dir_of, workload_of
+from gputop.cli.options import DEFAULT_WORKLOAD, kernels_dir_of, workload_of
 from gputop.cli.terminal import Narrator
 from gputop.client import Client
 from gputop.errors import BadInput, WorkerLost
@@ -44,16 +44,23 @@ class Bench:
                 kernels_dir=self._kernels_dir,
                 on_progress=self.narrator.progress,
             )
+            if self.opened.device.recording:
+                self._meet_recording()
         except BaseException:
             self.client.kill()
             raise
-        if self.opened.device.recording:
-            self.narrator.note(f"{self.opened.device.recording}: nothing is measured here.")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         self.narrator.clear()
         self.client.__exit__(kind, error, trace)
+
+    def _meet_recording(self) -> None:
+        """Say what it is. BadInput where another workload than its own was asked for."""
+        own = self.opened.workload
+        if self._options.workload != DEFAULT_WORKLOAD and self._workload != own:
+            raise BadInput(f"This is a recording of {own.name}: leave --workload out, or name that.")
+        self.narrator.note(f"{self.opened.device.recording}: nothing is measured here.")
 
     def measure(
         self,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gputop.spec import PlanRequest, Workload
 
 LONGEST_WINDOW_S = 86_400.0
+DEFAULT_WORKLOAD = "gpt2-small"
 BACKENDS = ("auto", *backends.MODULES, "replay")
 
 
@@ -53,8 +54,8 @@ def add_backend_option(parser: argparse._ActionsContainer) -> None:
 
 def add_workload_option(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
-        "--workload", default="gpt2-small", metavar="NAME|FILE.toml",
-        help="the model's sizes (default gpt2-small); `gputop list workloads` lists the names",
+        "--workload", default=DEFAULT_WORKLOAD, metavar="NAME|FILE.toml",
+        help=f"the model's sizes (default {DEFAULT_WORKLOAD}); `gputop list workloads` lists the names",
     )  # fmt: skip
 
 

@@ -3,8 +3,8 @@
 A library: no threads, no screen.
 """
 
-from gputop.session.opening import open_session
+from gputop.session.opening import REPLAY, open_session
 from gputop.session.replaying import Replay
 from gputop.session.session import Session
 
-__all__ = ["Replay", "Session", "open_session"]
+__all__ = ["REPLAY", "Replay", "Session", "open_session"]

@@ -14,10 +14,10 @@ REPLAY = "replay"
 def open_session(
     backend: str, workload: Workload, *, device: str | None, kernels_dir: str | None, say: Say
 ) -> Session | Replay:
-    """A session that measures, or for `replay` the recording that `device` names.
+    """A session that measures, or for `replay` the recording that `device` names, with its own workload.
 
     NotHere when the device or a library is missing; BadInput for a recording that can't be read.
     """
     if backend == REPLAY:
-        return Replay.open(device, workload)
+        return Replay.open(device)
     return Session.open(backend, workload, device=device, kernels_dir=kernels_dir, say=say)

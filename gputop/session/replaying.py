@@ -24,7 +24,6 @@ from gputop.results import (
 )
 from gputop.spec import PlanRequest, Workload
 from gputop.words import format_word, parse_word
-from gputop.workloads import WORKLOADS
 
 NOT_RECORDED = "not in this recording"
 CUT_SHORT = "it was stopped before its end, so some rungs may be missing"
@@ -48,19 +47,12 @@ class Replay:
             raise BadInput(f"This {self._label} holds no window: there is nothing to show.")
 
     @classmethod
-    def open(cls, word: str | None, workload: Workload | None = None) -> Replay:
-        """The recording that `word` means: a shipped one's name, or a file.
-
-        `workload` is what was asked for: the recording's own, or the one that stands for no choice.
-        """
+    def open(cls, word: str | None) -> Replay:
+        """The recording that `word` means: a shipped one's name, or a file."""
         if word is None:
             names = ", ".join(recording.shipped()) or "none"
             raise BadInput(f"A recording must be named: --device FILE, or one that is shipped: {names}.")
-        kept = recording.read(recording.locate(word))
-        own = kept.header.workload
-        if workload not in (None, own, WORKLOADS[0]):
-            raise BadInput(f"{word} is a recording of {own.name}: leave --workload out, or name that.")
-        return cls(kept)
+        return cls(recording.read(recording.locate(word)))
 
     @property
     def facts(self) -> DeviceFacts:
@@ -79,11 +71,10 @@ class Replay:
     def default_rung(self) -> str:
         """The one that the recorded session opened on, else the last of its ladder, that passes its gate."""
         opening = self._kept.header.default_rung
-        passing = [view for view in self.rung_views() if not view.refused and self._passes(view.id)]
-        steps = [view.id for view in passing if view.kind == "ladder"] or [view.id for view in passing]
-        if opening in steps or not steps:
-            return opening if opening in steps else self._views[0].rung
-        return steps[-1]
+        steps = [view.id for view in self.rung_views() if view.kind == "ladder" and self._passes(view)]
+        if opening in steps:
+            return opening
+        return steps[-1] if steps else self._views[0].rung
 
     def rung_views(self) -> tuple[RungView, ...]:
         """The recorded session's rungs, each with why it can't be shown where it can't."""
@@ -182,9 +173,10 @@ class Replay:
     def _why_missing(self, rung: RungView) -> str:
         return self._kept.refusals.get(rung.id) or rung.refused or NOT_RECORDED
 
-    def _passes(self, rung: str) -> bool:
-        view = self._find(PlanRequest(rung))
-        lane = self._of(view.word)[0].lane("current")
+    def _passes(self, rung: RungView) -> bool:
+        if rung.refused:
+            return False
+        lane = self._of(self._find(PlanRequest(rung.id)).word)[0].lane("current")
         return lane is not None and lane.gate.ok
 
     def _of(self, plan: str) -> list[Window]:
