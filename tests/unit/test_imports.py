@@ -54,6 +54,14 @@ def test_a_module_loads_only_what_is_its_business(module: str, forbidden: tuple[
     assert among(modules, forbidden) == []
 
 
+def test_phases_load_nothing_that_rests_on_them() -> None:
+    """Their files lie outside the package's folder, where import-linter does not look."""
+    modules = loaded_by("from gputop.phases import phases, rungs\nassert phases() and rungs()")
+    assert {"gputop.phases.gemm", "gputop.phases.ladder"} <= modules
+    above = ("gputop.registry", "gputop.results", "gputop.protocol", "gputop.gate", "gputop.stats")
+    assert among(modules, (*MEASURING, *GPU, *SCREEN, *above)) == []
+
+
 def test_the_screen_does_load_textual() -> None:
     """So that the list above names what textual is really called."""
     assert "textual" in loaded_by("import gputop.tui.app")
