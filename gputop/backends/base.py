@@ -97,6 +97,9 @@ class Backend(Protocol):
     def ceilings(self, force: bool, say: Say) -> Ceilings:
         """Measured once for device, driver and clock, then read back from the cache."""
 
+    def refuses(self, plan: Plan) -> str | None:
+        """Why this device or installation can't run a plan that holds in itself; None when it can."""
+
     def need_bytes(self, plan: Plan) -> int:
         """Memory that `prepare` will take."""
 

@@ -145,7 +145,7 @@ class Session:
 
     def _refusal(self, request: PlanRequest) -> str:
         try:
-            self._bench.resolve(request)
+            plan = self._bench.resolve(request)
         except BadInput as error:
             return str(error)
-        return ""
+        return self._bench.backend.refuses(plan) or ""

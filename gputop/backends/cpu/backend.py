@@ -55,6 +55,10 @@ class CpuBackend:
             ceilings.save(self._ceilings)
         return self._ceilings
 
+    def refuses(self, plan: Plan) -> str | None:
+        """NumPy runs whatever the catalog lets through."""
+        return None
+
     def need_bytes(self, plan: Plan) -> int:
         """At most: a set of weights, activations as timed and as kept for the gate, attention's scores."""
         dims = plan_dims(self.workload, plan)

@@ -17,6 +17,7 @@ from gputop.backends.cuda.faults import explained
 from gputop.backends.cuda.health import Nvml
 from gputop.backends.cuda.memory import scratch_bytes
 from gputop.backends.cuda.prepared import CudaPrepared
+from gputop.backends.cuda.refusal import refusal
 from gputop.backends.cuda.timing import Timer
 from gputop.backends.cuda.tools import Tools
 from gputop.backends.cuda.weights import DeviceWeights, check_fill, plan_weight_bytes
@@ -75,6 +76,10 @@ class CudaBackend:
             self._ceilings = probe.measure(say)
             ceilings_of.save(self._facts, self._ceilings)
         return self._ceilings
+
+    def refuses(self, plan: Plan) -> str | None:
+        steps = self._registry.steps(plan, plan_dims(self.workload, plan))
+        return refusal(plan, steps, self._context.arch, self._sources)
 
     def need_bytes(self, plan: Plan) -> int:
         """Weights, activations for timing and with every layer kept for the gate, and workspaces of both."""

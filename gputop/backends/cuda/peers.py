@@ -82,6 +82,7 @@ class TorchPrepared:
         self._timer = timer
         self._weights = weights
         self._device = torch.device("cuda", context.index)
+        torch.cuda.set_device(self._device)
         self._stream = torch.cuda.ExternalStream(context.stream.ptr, device=self._device)
         context.synchronize("drawing the weights")
         with explained(f"the weights of {plan.peer}"):
@@ -174,6 +175,8 @@ def _model(torch: Any, weights: DeviceWeights, dims: Dims, plan: Plan) -> Any:
 
     Parameters, since a compiled graph reads those in place; any other tensor it would copy at each pass.
     """
+    # Plain numbers: the compiler follows those more surely than it follows records.
+    batch, seq, heads, d_head, d_model = dims.batch, dims.seq, dims.heads, dims.d_head, dims.d_model
     functional = torch.nn.functional
     dtype = torch.bfloat16 if plan.math == "bf16" else torch.float32
 
@@ -188,13 +191,13 @@ def _model(torch: Any, weights: DeviceWeights, dims: Dims, plan: Plan) -> Any:
                 self.register_parameter(tensor.name, parameter(tensor, layer))
 
     def normed(x: Any, gain: Any, shift: Any) -> Any:
-        return functional.layer_norm(x, (dims.d_model,), gain, shift, LAYERNORM_EPS)
+        return functional.layer_norm(x, (d_model,), gain, shift, LAYERNORM_EPS)
 
     def attention(qkv: Any) -> Any:
-        parts = qkv.view(dims.batch, dims.seq, 3, dims.heads, dims.d_head)
+        parts = qkv.view(batch, seq, 3, heads, d_head)
         q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
         mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return mixed.transpose(1, 2).reshape(dims.batch, dims.seq, dims.d_model)
+        return mixed.transpose(1, 2).reshape(batch, seq, d_model)
 
     class Model(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:

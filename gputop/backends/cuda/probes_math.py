@@ -39,7 +39,7 @@ class MathProbe:
     source: str
     entry: str
     threads: int
-    blocks_per_sm: int
+    """Of a block; as many blocks run as fit on an SM at once."""
     warps_per_unit: int
     """Warps that one instruction counts for: 1, a warpgroup's 4."""
     flops_per_loop: int
@@ -51,21 +51,21 @@ class MathProbe:
 
 MATH_PROBES = (
     # CHAINS x UNROLL multiply-adds of 32 lanes.
-    MathProbe("fp32", "fp32 FFMA", "ffma.cu", "ffma_loop", 512, 4, 1, 16 * 32 * 32 * 2),
+    MathProbe("fp32", "fp32 FFMA", "ffma.cu", "ffma_loop", 512, 1, 16 * 32 * 32 * 2),
     MathProbe(
-        "tf32_mma", "TF32 mma.sync", "mma.cu", "mma_tf32_loop", 512, 2, 1, 8 * 8 * 2 * 16 * 8 * 8,
+        "tf32_mma", "TF32 mma.sync", "mma.cu", "mma_tf32_loop", 512, 1, 8 * 8 * 2 * 16 * 8 * 8,
         library=(R_32F, COMPUTE_FAST_TF32),
     ),
     MathProbe(
-        "bf16_mma", "bf16 mma.sync", "mma.cu", "mma_bf16_loop", 512, 2, 1, 8 * 8 * 2 * 16 * 8 * 16,
+        "bf16_mma", "bf16 mma.sync", "mma.cu", "mma_bf16_loop", 512, 1, 8 * 8 * 2 * 16 * 8 * 16,
         library=(R_16BF, COMPUTE_32F),
     ),
     MathProbe(
-        "tf32_wgmma", "TF32 wgmma", "wgmma.cu", "wgmma_tf32_loop", 256, 1, 4, 16 * 2 * 64 * 256 * 8,
+        "tf32_wgmma", "TF32 wgmma", "wgmma.cu", "wgmma_tf32_loop", 256, 4, 16 * 2 * 64 * 256 * 8,
         smem_bytes=50 * 1024, library=(R_32F, COMPUTE_FAST_TF32),
     ),
     MathProbe(
-        "bf16_wgmma", "bf16 wgmma", "wgmma.cu", "wgmma_bf16_loop", 256, 1, 4, 16 * 2 * 64 * 256 * 16,
+        "bf16_wgmma", "bf16 wgmma", "wgmma.cu", "wgmma_bf16_loop", 256, 4, 16 * 2 * 64 * 256 * 16,
         smem_bytes=50 * 1024, library=(R_16BF, COMPUTE_32F),
     ),
 )  # fmt: skip
@@ -112,7 +112,7 @@ class MathProbes:
             name=probe.name,
             value=value,
             unit="FLOP/s",
-            how=f"{probe.title} loop, {probe.blocks_per_sm} x {probe.threads} threads an SM; "
+            how=f"{probe.title} loop, {self._blocks(probe) * probe.threads} threads an SM; "
             + clock_words(steady.clock_hz, seen),
             clock_hz=reading.clock_hz,
             sustained=flops / steady.seconds,
@@ -126,13 +126,19 @@ class MathProbes:
         facts, context = self._facts, self._context
         return pipe_limit(context.arch, probe.name, context.sm_count, clock_hz, facts.name)
 
+    def _blocks(self, probe: MathProbe) -> int:
+        """Blocks that an SM holds at once: a tail wave would read as a slower pipe."""
+        function = self._tools.function(probe.source, probe.entry)
+        function.allow_smem(probe.smem_bytes)
+        return max(1, function.blocks_per_sm(probe.threads, probe.smem_bytes))
+
     def _flops(self, probe: MathProbe, loops: int) -> float:
-        units = self._context.sm_count * probe.blocks_per_sm * probe.threads // 32 // probe.warps_per_unit
+        units = self._context.sm_count * self._blocks(probe) * probe.threads // 32 // probe.warps_per_unit
         return float(units) * probe.flops_per_loop * loops
 
     def _launch(self, probe: MathProbe, loops: int, sink: int) -> KernelLaunch:
         geometry = Geometry(
-            (self._context.sm_count * probe.blocks_per_sm, 1, 1), (probe.threads, 1, 1), probe.smem_bytes
+            (self._context.sm_count * self._blocks(probe), 1, 1), (probe.threads, 1, 1), probe.smem_bytes
         )
         arguments = struct.pack("<QQif", sink, self._stamp.address, loops, FFMA_FACTOR)
         return self._tools.launch(probe.source, probe.entry, geometry, arguments)

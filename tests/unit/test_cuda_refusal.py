@@ -1,0 +1,65 @@
+"""What a device or an installation can't run is said before anything is prepared."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gputop.backends.cuda.bind import Sources
+from gputop.backends.cuda.refusal import refusal
+from gputop.catalog import Catalog
+from gputop.spec import Plan, PlanRequest, Step
+from gputop.workloads import WORKLOADS
+
+MINI = next(workload for workload in WORKLOADS if workload.name == "mini")
+CATALOG = Catalog.load()
+SOURCES = Sources((CATALOG.kernels_dir,))
+
+
+def prepared(rung: str) -> tuple[Plan, tuple[Step, ...]]:
+    plan = CATALOG.resolve(PlanRequest(rung), MINI.dims, "cuda")
+    return plan, CATALOG.steps(plan, MINI.dims)
+
+
+def hide(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """As if the package were not installed."""
+    monkeypatch.setitem(sys.modules, name, None)
+
+
+def test_our_own_kernels_run_from_sm_80_up() -> None:
+    assert refusal(*prepared("coalesced"), "80", SOURCES) is None
+
+
+@pytest.mark.parametrize(
+    ("rung", "package", "extra"),
+    [
+        ("torch-eager", "torch", "torch"),
+        ("torch-compile", "torch", "torch"),
+        ("cublaslt", "nvmath", "blaslt"),
+    ],
+)
+def test_a_missing_package_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch, rung: str, package: str, extra: str
+) -> None:
+    hide(monkeypatch, package)
+    why = refusal(*prepared(rung), "90", SOURCES)
+    assert why is not None
+    assert f"gputop-roofline[{extra}]" in why
+
+
+def test_a_kernel_of_a_later_architecture_is_refused() -> None:
+    plan, steps = prepared("naive")
+    later = tuple(Step(replace(step.kernel, min_arch=90), step.tasks) for step in steps)
+    assert refusal(plan, later, "90", SOURCES) is None
+    assert "needs sm_90 or later" in (refusal(plan, later, "89", SOURCES) or "")
+
+
+def test_a_source_for_one_architecture_alone_is_refused_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "only.cu").write_text("// arch: 90a\n")
+    plan, steps = prepared("naive")
+    only = tuple(Step(replace(step.kernel, source="only.cu"), step.tasks) for step in steps)
+    assert refusal(plan, only, "90", Sources((tmp_path,))) is None
+    assert "another architecture than sm_100" in (refusal(plan, only, "100", Sources((tmp_path,))) or "")
