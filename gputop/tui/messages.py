@@ -7,6 +7,7 @@ from textual.message import Message
 from gputop.protocol import Opened
 from gputop.results import Gate, PlanView, Window
 from gputop.spec import PlanRequest
+from gputop.tui.options import Options
 from gputop.tui.state import Pair
 
 
@@ -25,6 +26,23 @@ class CannotOpen(Message):
         super().__init__()
         self.reason = reason
         self.exit_code = exit_code
+
+
+class Reopened(Message):
+    """The worker opened something else in place of what it had."""
+
+    def __init__(self, options: Options, opened: Opened) -> None:
+        super().__init__()
+        self.options = options
+        self.opened = opened
+
+
+class NotReopened(Message):
+    """What was to be opened can't be had."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__()
+        self.reason = reason
 
 
 class PlanReady(Message):

@@ -24,8 +24,10 @@ from gputop.tui.messages import (
     CheckFailed,
     DeviceReady,
     GateChecked,
+    NotReopened,
     PlanReady,
     PlanRefused,
+    Reopened,
     Said,
     WindowFailed,
     WindowReady,
@@ -103,8 +105,10 @@ class Sampler(threading.Thread):
         self._wish = Wish()
         self._resolved: set[PlanRequest] = set()
         self._checks: deque[PlanRequest] = deque()
+        self._next_options: Options | None = None
+        """What to open in place of what is open."""
         self._settled: Pair | None = None
-        """A pair that needs no further window: its plan is refused, fails its gate, or can't be run."""
+        """A pair that needs no further window: it is refused, recorded, fails its gate, or can't be run."""
         self._under_way: Pair | None = None
         self._losses = 0
         self._lost = False
@@ -137,6 +141,17 @@ class Sampler(threading.Thread):
         if cut:
             self._client.stop()
 
+    def reopen(self, options: Options) -> None:
+        """Open something else; where that can't be had, go on with what is open."""
+        with self._changed:
+            self._next_options = options
+            if self._lost:
+                self._losses = 0
+            cut = self._under_way is not None
+            self._changed.notify()
+        if cut:
+            self._client.stop()
+
     def finish(self) -> None:
         """End the thread and the worker; returns when both are gone."""
         with self._changed:
@@ -159,24 +174,42 @@ class Sampler(threading.Thread):
             self._client.close()
 
     def _open(self) -> bool:
-        options = self._options
         self._say("starting the worker")
         try:
             self._client.start()
-            self._say(f"opening {options.backend}")
-            opened = self._client.open(
-                options.backend,
-                options.workload,
-                device=options.device,
-                kernels_dir=options.kernels_dir,
-                on_progress=self._say,
-            )
+            opened = self._open_with(self._options)
         except GputopError as error:
             if not self._finished:
                 self._post(CannotOpen(str(error), error.exit_code))
             return False
         self._post(DeviceReady(opened))
         return True
+
+    def _open_with(self, options: Options) -> Opened:
+        self._say(f"opening {options.backend}")
+        return self._client.open(
+            options.backend,
+            options.workload,
+            device=options.device,
+            kernels_dir=options.kernels_dir,
+            on_progress=self._say,
+        )
+
+    def _reopen(self, options: Options) -> None:
+        self._next_options = None
+        try:
+            opened = self._open_with(options)
+        except WorkerLost:
+            raise
+        except GputopError as error:
+            self._post(NotReopened(str(error)))
+            return
+        with self._changed:
+            self._options = options
+            self._wish, self._settled = Wish(), None
+        self._resolved.clear()
+        self._checks.clear()
+        self._post(Reopened(options, opened))
 
     def _next_job(self) -> Callable[[], None] | None:
         """Waits until there is something to do; None when the screen is closing."""
@@ -192,6 +225,8 @@ class Sampler(threading.Thread):
         pair = self._wish.pair
         if self._lost:
             return self._restart if self._losses < LOSSES_IN_A_ROW else None
+        if (options := self._next_options) is not None:
+            return lambda: self._reopen(options)
         if self._checks:
             request = self._checks[0]
             return lambda: self._check(request)
@@ -263,7 +298,7 @@ class Sampler(threading.Thread):
                 self._under_way = None
         self._losses = 0
         self._shown = True
-        if any(not lane.gate.ok for lane in window.lanes):
+        if window.device.recording or any(not lane.gate.ok for lane in window.lanes):
             self._settle(pair)
         self._post(WindowReady(pair, window))
 

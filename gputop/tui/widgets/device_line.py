@@ -35,6 +35,8 @@ def activity(state: State) -> Text:
         return Text("↻ worker restarting", Style(color=PINNED, bold=True))
     if state.worker == "starting":
         return Text(f"… {state.doing or 'starting'}", Style(color=CURRENT))
+    if state.opened is not None and state.opened.device.recording:
+        return Text("▷ replay", Style(color=PINNED, bold=True))
     if not state.measuring:
         return Text("■ stopped", Style(color=PINNED, bold=True))
     if state.lane is not None and not state.lane.gate.ok and not state.pending:
@@ -46,7 +48,10 @@ def who_line(state: State, width: int, now_s: float) -> Text:
     """Device, backend, workload and batch on the left; window, its age and the activity on the right."""
     right = activity(state)
     if state.shot is not None:
-        fresh = f"window {state.shot.window.number}, {age(now_s - state.shot.at_s)} ago"
+        window = state.shot.window
+        # A recorded window is as old as its recording, which the line names.
+        ago = "" if window.device.recording else f", {age(now_s - state.shot.at_s)} ago"
+        fresh = f"window {window.number}{ago}"
         right = Text.assemble((fresh, Style(color=MUTED)), DOT, right)
     left = _who(state, max(0, width - right.cell_len - 2))
     return Text.assemble(left, " " * max(1, width - left.cell_len - right.cell_len), right)
@@ -57,7 +62,8 @@ def _who(state: State, room: int) -> Text:
         return Text(shortened("gputop", room), Style(color=TEXT, bold=True))
     facts, workload = state.opened.device, state.opened.workload
     batch = state.view.batch if state.view else workload.dims.batch
-    rest = f" · {facts.backend} · {workload.name} · batch {batch}"
+    backend = "" if facts.recording else f" · {facts.backend}"
+    rest = f"{backend} · {workload.name} · batch {batch}"
     name = shortened(device_name(facts), max(8, room - len(rest)))
     line = Text.assemble((name, Style(color=TEXT, bold=True)), (rest, Style(color=MUTED)))
     line.truncate(room, overflow="ellipsis")
@@ -65,6 +71,8 @@ def _who(state: State, room: int) -> Text:
 
 
 def device_name(facts: DeviceFacts) -> str:
+    if facts.recording:
+        return facts.recording
     return facts.name if facts.index is None else f"{facts.name} [{facts.index}]"
 
 

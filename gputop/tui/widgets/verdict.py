@@ -36,7 +36,7 @@ def verdict_line(state: State) -> Text:
         return line.append(after, Style(color=TEXT))
     if state.pinned_word is not None and state.pinned_word == state.current_word:
         return Text(f"◈ {state.current_word} {PIN_STAYS}", Style(color=PINNED))
-    if window.lane("pinned") is not None:
+    if window.lane("pinned") is not None or (window.device.recording and window.verdict):
         return Text(window.verdict, Style(color=TEXT))
     return Text(HOW_TO_PAIR, Style(color=MUTED))
 
