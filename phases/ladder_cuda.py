@@ -184,7 +184,7 @@ RUNGS = (
         backend="cuda",
         idea="Keys and values stream through shared memory for 16 queries at once, softmax online.",
         before="cublaslt",
-        use=(("attention", "attention_flash"), ("attention@1", "attention_parallel")),
+        use=(("attention", "attention_flash"),),
         prediction=Prediction(1.06, 0.98, 1.18, "floor"),
     ),
     Rung(

@@ -1,7 +1,7 @@
 // Rung 11's own candidate on tensor cores: weights stored [columns, inner], so that both operands lie
 // along the inner axis and ldmatrix hands out whole fragments.
 // Against 12_w2_assault: a warp's 32x32x8 product takes 4 ldmatrix and 8 mma.sync instead of 16 loads, 32
-// instructions of rounding and 16 half-depth products; the block that finishes a tile last
+// instructions of rounding and 16 half-depth products; weights are sent for all at once; the block that finishes a tile last
 // adds its parts, so no second launch does. Operands go in as stored: the hardware drops the bits below
 // TF32, which doubles the rounding error and stays within the gate.
 // Should be faster wherever issue slots or the second launch were paid for: all GEMMs of 128 rows.
@@ -38,6 +38,12 @@ __device__ __forceinline__ void k_major(const GemmArgs& args) {
     const float* a_from = args.a + static_cast<long long>(block_row + copy_row) * args.lda + begin + copy_k;
     const float* w_from = args.w + static_cast<long long>(block_column + copy_row) * args.ldw + begin + copy_k;
     float* const to = shared + copy_row * LD + copy_k;
+    // This block's weights all set out for L2 at once, so that DRAM's latency is paid once and not a stage.
+    constexpr int LINE = 32;  // floats
+    const int lines = steps * DEPTH / LINE;
+    for (int i = threadIdx.x; i < COLUMNS * lines; i += THREADS)
+        prefetch_l2(args.w + static_cast<long long>(block_column + i / lines) * args.ldw + begin + i % lines * LINE);
+
     auto fetch = [&](int stage) {
 #pragma unroll
         for (int i = 0; i < ROWS / SWEEP; ++i)
@@ -102,7 +108,7 @@ __device__ __forceinline__ void k_major(const GemmArgs& args) {
         }
     }
     if (args.splits > 1 && last_part(&tickets[blockIdx.y * gridDim.x + blockIdx.x], args.splits))
-        store_parts<ROWS, COLUMNS, THREADS>(args, block_row, block_column);
+        store_parts<ROWS, COLUMNS, THREADS, 4>(args, block_row, block_column);
 }
 
 extern "C" __global__ void __launch_bounds__(256) gemm_k_major_tall(const __grid_constant__ GemmArgs args) {

@@ -6,7 +6,12 @@ __device__ __forceinline__ void copy_async_16(float* shared, const float* global
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(address), "l"(global));
 }
 
-// The same, or 16 zero bytes where `inside` is false; `global` must be a valid address either way.
+// Sends for the 128 bytes around `global` to come to L2; nothing waits for them.
+__device__ __forceinline__ void prefetch_l2(const float* global) {
+    asm volatile("prefetch.global.L2 [%0];\n" ::"l"(global));
+}
+
+// Copies, or fills with 16 zero bytes where `inside` is false; `global` must be a valid address either way.
 __device__ __forceinline__ void copy_async_16_or_zero(float* shared, const float* global, bool inside) {
     const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(address), "l"(global), "r"(inside ? 16 : 0));

@@ -27,8 +27,9 @@ __device__ __forceinline__ float sum_parts(const GemmArgs& args, int row, int co
     return sum;
 }
 
-// The finished ROWS x COLUMNS tile by a block of THREADS threads, 4 columns each at a time.
-template <int ROWS, int COLUMNS, int THREADS>
+// The finished ROWS x COLUMNS tile by a block of THREADS threads, 4 columns each at a time, AHEAD parts
+// of 4 rows under way.
+template <int ROWS, int COLUMNS, int THREADS, int AHEAD = 2>
 __device__ __forceinline__ void store_parts(const GemmArgs& args, int row0, int column0) {
     constexpr int ACROSS = COLUMNS / 4, DOWN = THREADS / ACROSS, EACH = ROWS / DOWN, AT_ONCE = 4;
     static_assert(THREADS % ACROSS == 0 && ROWS % DOWN == 0 && EACH % AT_ONCE == 0, "whole rows of threads");
@@ -39,7 +40,7 @@ __device__ __forceinline__ void store_parts(const GemmArgs& args, int row0, int 
         const int row = row0 + threadIdx.x / ACROSS + i * DOWN;
         const float* part = args.partial + static_cast<long long>(row) * args.columns + column;
         float4 sum[AT_ONCE] = {};
-#pragma unroll 2
+#pragma unroll AHEAD
         for (int split = 0; split < args.splits; ++split, part += stride) {
 #pragma unroll
             for (int j = 0; j < AT_ONCE; ++j) {
