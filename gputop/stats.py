@@ -120,6 +120,12 @@ def summarize(samples: Samples) -> Summary:
     return Summary(median, mad, int(values.size))
 
 
+def undisturbed(passes: Samples) -> float:
+    """The lower quartile of some passes' times: what interrupts a pass can only lengthen it."""
+    ordered = sorted(float(time_s) for time_s in passes)
+    return ordered[(len(ordered) - 1) // 4]
+
+
 def paired(a: Samples, b: Samples, confidence: float = CONFIDENCE) -> Paired:
     """The effect of two lanes whose times in round i, in the order that `order` gives, are a[i] and b[i].
 

@@ -28,7 +28,7 @@ class Group:
 def groups(*passes: Iterable[Step]) -> tuple[Group, ...]:
     """The groups of the given plans, in pass order of the first plan that has each."""
     parts: list[tuple[list[str], set[str]]] = []
-    for step in (part for steps in passes for step in steps for part in step.apart()):
+    for step in (part for steps in passes for whole in steps for part in whole.apart()):
         names = list(dict.fromkeys(task.site.phase for task in step.tasks))
         joined: tuple[list[str], set[str]] = (names, {step.site})
         touching = [part for part in parts if set(part[0]) & set(names)]

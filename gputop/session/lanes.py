@@ -84,9 +84,16 @@ class PreparedLanes:
         self._close(list(self._lanes))
 
     def _prepare(self, plan: Plan, say: Say) -> PreparedLane:
-        workload = self._backend.workload
-        dims = plan_dims(workload, plan)
-        prepared = self._backend.prepare(plan, self._catalog.steps(plan, dims), say)
+        steps = self._catalog.steps(plan, plan_dims(self._backend.workload, plan))
+        prepared = self._backend.prepare(plan, steps, say)
+        try:
+            return self._gated(plan, prepared, say)
+        except BaseException:
+            prepared.close()
+            raise
+
+    def _gated(self, plan: Plan, prepared: Prepared, say: Say) -> PreparedLane:
+        """The pass gate, and on the way how long a pass takes."""
         times: list[float] = []
 
         def run(tokens: Tokens, poison: float) -> Floats:
@@ -96,8 +103,9 @@ class PreparedLanes:
             return logits
 
         say(f"checking the answer of {plan.word}")
+        workload = self._backend.workload
         rows_alike = all(step.kernel.rows_alike for step in prepared.steps)
-        outcome = gate.check_pass(run, workload, dims, plan.math, rows_alike)
+        outcome = gate.check_pass(run, workload, plan_dims(workload, plan), plan.math, rows_alike)
         return PreparedLane(plan, prepared, outcome, min(times))
 
     def _make_room(self, plan: Plan, held: tuple[PreparedLane, ...]) -> None:

@@ -57,7 +57,7 @@ def site_models(
 ) -> tuple[SiteModel, ...]:
     """One for each step site, in pass order. `facts` by step site may lack what is not prepared."""
     by_site: dict[str, list[Step]] = {}
-    for step in (part for step in steps for part in step.apart()):
+    for step in (part for whole in steps for part in whole.apart()):
         by_site.setdefault(step.site, []).append(step)
     return tuple(
         _site_model(catalog, plan, dims, tuple(same), machine, facts.get(name))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
 from time import perf_counter
 
 from gputop import stats
@@ -13,7 +12,7 @@ from gputop.backends.base import PassTimes, PhaseTimes, Prepared, Say
 from gputop.session.lanes import PreparedLane
 
 LEAST_PASSES = 3
-SAMPLE_S = 0.005
+SAMPLE_S = 0.008
 """A sample of a short pass takes at least this long: the timer's own step must not show."""
 MOST_PASSES = 200
 PHASE_PASSES = 5
@@ -36,7 +35,7 @@ class LaneSamples:
     wall_s: list[float] = field(default_factory=list)
     submit_s: list[float] = field(default_factory=list)
     phases: list[PhaseTimes] = field(default_factory=list)
-    """Medians over the passes of a sample; empty where the plan has no split."""
+    """One a sample, of its several passes; empty where the plan has no split."""
 
     @property
     def prepared(self) -> Prepared:
@@ -122,14 +121,14 @@ def _sample(lane: LaneSamples, split: bool) -> None:
 
 
 def _typical_split(prepared: Prepared, passes: int) -> PhaseTimes | None:
-    """The phases of several passes, the median of each site: a pass that was interrupted must not show."""
+    """The phases of several passes, each site at its least disturbed."""
     splits = [prepared.sample_phases() for _ in range(passes)]
     known = [split for split in splits if split is not None]
     if not known:
         return None
 
     def typical(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
-        return {site: median(part.get(site, 0.0) for part in parts) for site in parts[0]}
+        return {site: stats.undisturbed([part.get(site, 0.0) for part in parts]) for site in parts[0]}
 
     return PhaseTimes(
         time_s=typical([split.time_s for split in known]),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from statistics import median
 from time import perf_counter_ns
 
 import numpy as np
@@ -15,6 +14,7 @@ from gputop.backends.cpu.kernels import TABLE, Bind, Call
 from gputop.backends.cpu.memory import Floats, Memory
 from gputop.errors import BadInput
 from gputop.spec import Dims, LaunchFacts, Plan, Step, View
+from gputop.stats import undisturbed
 
 NS = 1e-9
 Threads = Callable[[], AbstractContextManager[object]]
@@ -69,10 +69,7 @@ class CpuPrepared:
         return CpuTrace(memory, self.plan.batch)
 
     def sample_pass(self, passes: int) -> PassTimes:
-        """Median over all passes but the first, which brings caches to their state in use.
-
-        The median, as a pass that the scheduler interrupts says nothing of the plan.
-        """
+        """Of all passes but the first, which brings caches to their state in use, the least disturbed."""
         calls, tokens, timed_tokens = self._calls, self._memory.tokens, self._timed_tokens
         logits, taken = self._memory.logits, np.empty_like(self._memory.logits)
         wall_ns, device_ns = [], []
@@ -87,7 +84,7 @@ class CpuPrepared:
                 np.copyto(taken, logits)
                 wall_ns.append(perf_counter_ns() - start)
                 device_ns.append(end - begin)
-        return PassTimes(wall_s=median(wall_ns[1:]) * NS, device_s=median(device_ns[1:]) * NS)
+        return PassTimes(wall_s=undisturbed(wall_ns[1:]) * NS, device_s=undisturbed(device_ns[1:]) * NS)
 
     def sample_phases(self) -> PhaseTimes:
         """One pass with a stamp on both sides of each step. Caches are as the last pass left them."""
