@@ -68,8 +68,8 @@ def _parallel_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     return None
 
 
-FLASH_QUERIES, FLASH_KEYS = 16, 32
-FLASH_HEADS = (32, 64, 128)
+FLASH_QUERIES, FLASH_KEYS = 8, 32
+FLASH_HEADS = (64, 128)
 
 
 def _flash(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
@@ -137,7 +137,7 @@ KERNELS = (
     Kernel(
         name="attention_flash",
         backend="cuda",
-        idea="Keys and values stream through shared memory for 16 queries at once; softmax computed online.",
+        idea="Keys and values stream through shared memory for 8 queries at once; softmax computed online.",
         covers=COVERS,
         entries=tuple(f"attention_flash_{d_head}" for d_head in FLASH_HEADS),
         source="attention/14_flash.cu",

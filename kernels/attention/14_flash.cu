@@ -1,20 +1,15 @@
-// Rung 14, flash attention: a block owns 16 queries of one head; keys and values stream through shared
-// memory in tiles of 32 that serve all 16, and the softmax is computed online with a running maximum.
-// Against 07_parallel: each key and value is read from L2 once for 16 queries instead of once for each;
+// Rung 14, flash attention: a block owns 8 queries of one head; keys and values stream through shared
+// memory in tiles of 32 that serve all 8, and the softmax is computed online with a running maximum.
+// Against 07_parallel: each key and value is read from L2 once for 8 queries instead of once for each;
 // no score leaves its warp. Tiles wholly in the future are skipped.
-// Should be faster from 16 queries on; a single query has nothing to share.
-// For d_head of 32, 64 or 128, any seq, leading dimensions of 4. Deterministic: tiles in order.
+// Should be faster from 8 queries on; a single query has nothing to share.
+// For d_head of 64 or 128, any seq, leading dimensions of 4. Deterministic: tiles in order.
 #include "flash.cuh"
 
 template <int D>
 __device__ __forceinline__ void flash_block(const AttentionArgs& args) {
     extern __shared__ float4 shared4[];
     flash<D>(args, *reinterpret_cast<FlashTiles<D>*>(shared4), blockIdx.x, blockIdx.y, blockIdx.z);
-}
-
-extern "C" __global__ void __launch_bounds__(flash_shape::THREADS)
-    attention_flash_32(const __grid_constant__ AttentionArgs args) {
-    flash_block<32>(args);
 }
 
 extern "C" __global__ void __launch_bounds__(flash_shape::THREADS)

@@ -1,12 +1,12 @@
-// Attention of 16 queries of one head by one block: keys and values stream through shared memory in tiles of
-// 32 that serve all 16, two buffers; the softmax is computed online with a running maximum.
+// Attention of 8 queries of one head by one block: keys and values stream through shared memory in tiles of
+// 32 that serve all 8, two buffers; the softmax is computed online with a running maximum.
 #pragma once
 #include "args.cuh"
 #include "async_copy.cuh"
 #include "warp.cuh"
 
 namespace flash_shape {
-constexpr int QUERIES = 16, KEYS = 32, THREADS = 128;
+constexpr int QUERIES = 8, KEYS = 32, THREADS = 128;
 constexpr int LANES = THREADS / QUERIES;  // threads that share a query, neighbours in one warp
 constexpr int SCORES = KEYS / LANES;      // keys that one of them scores
 }  // namespace flash_shape

@@ -13,7 +13,7 @@
 //   footprint     the merged kernel has 168 registers and 92 KB of stages: 2 blocks or 8 warps an SM (shared
 //                 memory limits, registers would allow 3). Alone: layernorm 16 blocks or 64 warps, the gather
 //                 8 or 64, one_row 2 or 64, flash 5 or 20, the tile product with three stages 4 or 16.
-//   its price     at batch 1 small: a product has at most 264 items anyway, flash 96, layernorm a row a block,
+//   its price     at batch 1 small: a product has at most 264 items anyway, flash 192, layernorm a row a block,
 //                 and 264 blocks x 4 stages under way are 19 MB where bandwidth x latency asks for 3.5 MB.
 //                 The one-row sites have 2.2 MB in flight: a third slower. From batch 4 on it is paid in full.
 //   the rest      a product: 1 us to fill, 0.2 us a step, up to 2 us to add parts: about 17 us a layer for the
