@@ -57,9 +57,9 @@ def _print(replay: Replay, rung: str, output: Output) -> int:
     rows = [row for lane in window.lanes for row in lane.rows]
     if output.shows_table:
         terminal = Terminal.of(sys.stdout)
-        if replay.has_ladder:
-            print_data(*ladder_lines(replay.measure_ladder(()), terminal), "")
-        print_data(*window_lines(window, terminal))
+        why_not = replay.why_no_ladder
+        ladder = [why_not] if why_not else ladder_lines(replay.measure_ladder(()), terminal)
+        print_data(*ladder, "", *window_lines(window, terminal))
     output.write(export.phase_csv(rows), export.phase_json(rows))
     return outcome(lane.gate for lane in window.lanes)
 

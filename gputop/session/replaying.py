@@ -64,8 +64,12 @@ class Replay:
         return self._kept.header.workload
 
     @property
-    def has_ladder(self) -> bool:
-        return self._kept.ladder is not None
+    def why_no_ladder(self) -> str:
+        """Empty where the rungs were measured in one window."""
+        if self._kept.ladder is not None:
+            return ""
+        why = self._kept.refusals.get(recording.THE_LADDER, CUT_SHORT)
+        return f"This {self._label} holds no ladder: {why}"
 
     @property
     def default_rung(self) -> str:
@@ -123,8 +127,7 @@ class Replay:
         """The recorded ladder, or those of its rungs that were asked for, in its order."""
         ladder = self._kept.ladder
         if ladder is None:
-            why = self._kept.refusals.get(recording.THE_LADDER, CUT_SHORT)
-            raise BadInput(f"This {self._label} holds no ladder: {why}")
+            raise BadInput(self.why_no_ladder)
         entries = ladder.entries
         wanted = [self._find(request).word for request in requests]
         if wanted:

@@ -121,7 +121,7 @@ def test_every_rung_is_gated_and_paired_with_the_one_before_and_the_one_the_scre
 def test_what_can_not_be_recorded_is_kept_with_why_and_the_rest_goes_on(
     env: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A rung that kills every worker, and one that is refused."""
+    """A rung that kills every worker, one with a wrong answer, and one that is refused."""
     ssh = tmp_path / "ssh"
     ssh.write_text(
         f"#!{sys.executable}\n"
@@ -132,27 +132,40 @@ def test_what_can_not_be_recorded_is_kept_with_why_and_the_rest_goes_on(
         "def check(self, request, say):\n"
         "    if request.rung == 'cpu-transposed':\n"
         "        os.kill(os.getpid(), 9)\n"
-        "    if request.rung == 'cpu-blas':\n"
-        "        raise NotHere('There is no BLAS here.')\n"
+        "    if request.rung == 'cpu-threads':\n"
+        "        raise NotHere('There are no threads here.')\n"
         "    return own(self, request, say)\n"
         "Session.check = check\n"
+        "import numpy as np\n"
+        "from functools import partial\n"
+        "from gputop.backends.cpu import kernels\n"
+        "def off(a, b, out):\n"
+        "    return lambda: np.multiply(np.matmul(a, b), 1.01, out=out)\n"
+        "kernels.TABLE['cpu_blas_gemm'] = partial(kernels.gemm, off)\n"
         "from gputop.worker import main\n"
         "raise SystemExit(main())\n"
     )
     ssh.chmod(0o755)
     path = tmp_path / "t.jsonl"
     away = {**env, "PATH": f"{tmp_path}{os.pathsep}{env['PATH']}"}
-    rungs = "cpu-loops,cpu-transposed,cpu-blas"
+    rungs = "cpu-loops,cpu-transposed,cpu-blas,cpu-threads"
     done = record(away, str(path), *RECORD, "--rungs", rungs, "--remote", "here")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
+    assert "Gate FAIL" in done.stderr
     assert "cpu-transposed is not recorded: The worker died" in done.stderr
     kept = recording.read(path)
     assert kept.whole
     assert "SIGKILL" in kept.refusals["cpu-transposed"]
-    assert kept.refusals["cpu-blas"] == "There is no BLAS here."
-    assert pairs(kept) == [("cpu-loops",)]
-    assert main(("replay", str(path), "--rung", "cpu-blas")) == 2
-    assert "There is no BLAS here." in capsys.readouterr().err
+    assert kept.refusals["cpu-threads"] == "There are no threads here."
+    assert kept.header.default_rung == "cpu-blas"
+    assert pairs(kept) == [("cpu-loops",), ("cpu-blas",)], "something was paired with a wrong answer"
+    assert kept.ladder is not None
+    assert [entry.device_s is None for entry in kept.ladder.entries] == [False, True]
+    assert Replay(kept).default_rung == "cpu-loops"
+    assert main(("replay", str(path), "--rung", "cpu-threads")) == 2
+    assert "There are no threads here." in capsys.readouterr().err
+    assert main(("replay", str(path), "--rung", "cpu-blas")) == 1
+    assert "gate FAIL" in capsys.readouterr().out
 
 
 def test_a_file_that_can_not_be_written_is_refused_before_anything_is_measured(
@@ -194,6 +207,7 @@ def test_whoever_is_stopped_leaves_what_was_measured_beside_the_file(file: Path,
     partial = recording.read(tmp_path / "t.jsonl.partial")
     assert (partial.whole, len(partial.windows)) == (False, 1)
     assert "stopped before its end" in " ".join(Replay(partial).facts.notes)
+    assert "holds no ladder" in Replay(partial).why_no_ladder
     growing.finish()
     assert recording.read(name) == partial
     assert list(tmp_path.iterdir()) == [name]
