@@ -12,12 +12,12 @@ __device__ __forceinline__ void flash_block(const AttentionArgs& args) {
     flash<D>(args, *reinterpret_cast<FlashTiles<D>*>(shared4), blockIdx.x, blockIdx.y, blockIdx.z);
 }
 
-extern "C" __global__ void __launch_bounds__(flash_shape::THREADS)
+extern "C" __global__ void __launch_bounds__(flash_shape::THREADS, 4)
     attention_flash_64(const __grid_constant__ AttentionArgs args) {
     flash_block<64>(args);
 }
 
-extern "C" __global__ void __launch_bounds__(flash_shape::THREADS)
+extern "C" __global__ void __launch_bounds__(flash_shape::THREADS, 4)
     attention_flash_128(const __grid_constant__ AttentionArgs args) {
     flash_block<128>(args);
 }
