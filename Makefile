@@ -22,8 +22,10 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-ver
 run: $(RUN_STAMP)
 	@$(BIN)/gputop $(ARGS)
 
+# Two at a time, but the tests of a device, of which there is one, in turn.
 test: lint
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q --numprocesses=2 --dist=loadfile tests/unit tests/compile tests/tui
+	$(BIN)/python -m pytest -q tests/gpu
 
 lint: $(DEV_STAMP) types
 	$(BIN)/ruff check .
