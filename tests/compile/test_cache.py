@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gputop.backends.cuda import compile as compiler
 from gputop.backends.cuda.compile import Cubin, arch_of, compile_source, lowest_arch
 from gputop.errors import BadInput
 from gputop.paths import cache_dir
@@ -87,3 +88,11 @@ def test_the_arch_line_decides_where_a_source_runs() -> None:
     assert arch_of("// arch: 90a\n", "100") is None
     assert lowest_arch("// arch: 90a\n") == "sm_90a"
     assert lowest_arch("// no such line\n") == "sm_80"
+
+
+def test_an_empty_log_leaves_pythons_own_bytes_alone() -> None:
+    """A log of one byte, its end: Python has one object for each single byte, and shares it with everybody."""
+    code, log = compiler._nvrtc('extern "C" __global__ void f() {}', "f.cu", "sm_90", (), ())
+    assert code.startswith(b"\x7fELF")
+    assert log == ""
+    assert bytes([0x20])[0] == 0x20

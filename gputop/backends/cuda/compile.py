@@ -22,6 +22,9 @@ from gputop.errors import BadInput, NotHere
 from gputop.paths import cache_dir
 
 OPTIONS = ("-std=c++17", "-lineinfo", "--ptxas-options=-v")
+NO_CACHE = "--no-cache"
+"""NVRTC's own cache gives machine code back without what ptxas said of it."""
+FIRST_WITH_CACHE = 13
 LOWEST_ARCH = "80"
 MEND = "pip install 'gputop-roofline[cuda13]'"
 
@@ -54,6 +57,7 @@ class Toolchain:
 
     version: str
     include_dirs: tuple[Path, ...]
+    options: tuple[str, ...] = OPTIONS
 
 
 def arch_of(text: str, device_arch: str) -> str | None:
@@ -89,7 +93,8 @@ def toolchain() -> Toolchain:
     folders = _header_dirs()
     if not folders:
         raise NotHere(f"CUDA's headers are not found; {MEND}, or set CUDA_PATH to a CUDA toolkit.")
-    return Toolchain(f"{major}.{minor}", folders)
+    options = (*OPTIONS, NO_CACHE) if major >= FIRST_WITH_CACHE else OPTIONS
+    return Toolchain(f"{major}.{minor}", folders, options)
 
 
 def compile_source(source: Path, name: str, arch: str, kernel_dirs: tuple[Path, ...]) -> Cubin:
@@ -104,7 +109,7 @@ def compile_source(source: Path, name: str, arch: str, kernel_dirs: tuple[Path, 
     key = _key(text, folders, arch, tools)
     cached = _read_cache(key)
     if cached is None:
-        cached = _nvrtc(text, name, arch, (*folders, *tools.include_dirs))
+        cached = _nvrtc(text, name, arch, tools.options, (*folders, *tools.include_dirs))
         _write_cache(key, *cached)
     code, log = cached
     functions = ptxas_facts(read_cubin(code), log)
@@ -119,10 +124,12 @@ def read_text(source: Path, name: str) -> str:
         raise BadInput(f"Kernel source {name} can't be read: {error}.") from None
 
 
-def _nvrtc(text: str, name: str, arch: str, folders: tuple[Path, ...]) -> tuple[bytes, str]:
+def _nvrtc(
+    text: str, name: str, arch: str, options: tuple[str, ...], folders: tuple[Path, ...]
+) -> tuple[bytes, str]:
     from cuda.bindings import nvrtc
 
-    options = [f"--gpu-architecture={arch}", *OPTIONS, *(f"--include-path={folder}" for folder in folders)]
+    options = (f"--gpu-architecture={arch}", *options, *(f"--include-path={folder}" for folder in folders))
     program = _checked(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
     try:
         encoded = [option.encode() for option in options]
@@ -136,11 +143,15 @@ def _nvrtc(text: str, name: str, arch: str, folders: tuple[Path, ...]) -> tuple[
         nvrtc.nvrtcDestroyProgram(program)
 
 
-def _text(size_of: Callable[[Any], Any], read: Callable[[Any, bytes], Any], program: Any) -> bytes:
-    """NVRTC writes into the bytes object it is given."""
-    buffer = b" " * int(_checked(size_of(program)))
+def _text(size_of: Callable[[Any], Any], read: Callable[[Any, Any], Any], program: Any) -> bytes:
+    """NVRTC writes into the buffer it is given.
+
+    Never a bytes object: of one byte, as an empty log is, Python keeps a single one for all, and a
+    zero written into `b" "` is a zero in every other module's space.
+    """
+    buffer = bytearray(int(_checked(size_of(program))))
     _checked(read(program, buffer))
-    return buffer
+    return bytes(buffer)
 
 
 def _checked(result: Any) -> Any:
@@ -178,7 +189,7 @@ def _with_cccl(include: Path) -> tuple[Path, ...]:
 
 
 def _key(text: str, folders: tuple[Path, ...], arch: str, tools: Toolchain) -> str:
-    parts = [text, arch, tools.version, *OPTIONS, *map(str, tools.include_dirs)]
+    parts = [text, arch, tools.version, *tools.options, *map(str, tools.include_dirs)]
     parts += [header.read_text(encoding="utf-8") for header in _own_headers(text, folders)]
     digest = hashlib.sha256()
     for part in parts:
