@@ -38,6 +38,7 @@ ACTIONS = (
     Action("l", "l", "log", "log", "Open or close what the worker says"),
     Action("t", "t", "go_toggles", "toggles", "Go to the toggles", footer=False),
     Action("d", "d", "go_dispatch", "dispatch", "Go to the dispatch table", footer=False),
+    Action("h", "h", "recording", "H200", "Open the recording of an H200; again to go back", footer=False),
     Action("escape", "esc", "put_away", "put away", "Put the message of what went wrong away", footer=False),
     Action("question_mark", "?", "help", "help", "Every key, column, mark and colour"),
     Action("q", "q", "quit", "quit", "End the worker and leave"),

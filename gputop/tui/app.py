@@ -25,8 +25,10 @@ from gputop.tui.messages import (
     CheckFailed,
     DeviceReady,
     GateChecked,
+    NotReopened,
     PlanReady,
     PlanRefused,
+    Reopened,
     Said,
     WindowFailed,
     WindowReady,
@@ -46,6 +48,8 @@ UPDATE_S = 0.5
 """Least time between two drawings of what the worker sends."""
 TOAST_S = 8.0
 """How long a message of what went wrong floats over the screen; the line below keeps it."""
+RECORDING = "h200"
+"""The shipped recording that one key opens."""
 AGE_S = 1.0
 """How often ages and the log are brought up to date."""
 
@@ -70,6 +74,7 @@ class GputopApp(App[int]):
         super().__init__()
         self.state = State()
         self.options = options
+        self._started_with = options
         self._client = client
         self._clock = clock
         self._update_s = update_s
@@ -118,10 +123,12 @@ class GputopApp(App[int]):
             self._due.stop()
             self._due = None
         self._drawn_s = time.monotonic()
-        if self._main.is_mounted:
+        if self._main.stands:
             self._main.show(self.state, self._clock())
 
     def _grow_older(self) -> None:
+        if not self._main.stands:
+            return
         self._main.show_age(self._clock())
         self._main.show_log(self._client.log.lines())
 
@@ -139,6 +146,15 @@ class GputopApp(App[int]):
     def on_cannot_open(self, message: CannotOpen) -> None:
         self.exit(message.exit_code, return_code=message.exit_code, message=message.reason)
 
+    def on_reopened(self, message: Reopened) -> None:
+        self.options = message.options
+        self.state = State()
+        self._draw()
+        self._learn(states.device_ready(self.state, message.opened, self.options.request, self.options.batch))
+
+    def on_not_reopened(self, message: NotReopened) -> None:
+        self._complain(message.reason)
+
     def on_plan_ready(self, message: PlanReady) -> None:
         self._learn(states.plan_ready(self.state, message.request, message.view))
 
@@ -154,9 +170,8 @@ class GputopApp(App[int]):
         self._complain(message.reason)
 
     def on_worker_died(self, message: WorkerDied) -> None:
-        lost = f"{message.reason} Its window is lost. " + (
-            "A new worker is starting." if message.retrying else "Press space to try again, or q to leave."
-        )
+        then = "a new worker is starting" if message.retrying else "space tries again, q leaves"
+        lost = f"A window is lost; {then}. {message.reason}"
         self._learn(states.worker_died(self.state, message.retrying))
         self._complain(lost)
 
@@ -258,6 +273,11 @@ class GputopApp(App[int]):
             self.notify("There is no window to hold so far.", severity="warning")
             return
         self.become(states.freeze_or_thaw(self.state))
+
+    def action_recording(self) -> None:
+        """The recording in the device's place, or the device again."""
+        shown = replace(self._started_with, backend="replay", device=RECORDING, request=None, batch=None)
+        self._sampler.reopen(self._started_with if self.options == shown else shown)
 
     def action_put_away(self) -> None:
         self.become(replace(self.state, trouble=""))

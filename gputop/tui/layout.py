@@ -94,7 +94,7 @@ def left_width(total: int) -> int:
 
 
 def sentence_lines(width: int, height: int) -> tuple[int, int]:
-    """The most lines for verdict and advice. Both share a place of fixed height: no window moves the tables."""
+    """The most lines for verdict and advice. Their place has a fixed height: no window moves the tables."""
     if height < SHORT_HEIGHT:
         return 1, 1
     if width >= WIDE_WIDTH:

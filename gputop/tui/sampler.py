@@ -284,9 +284,7 @@ class Sampler(threading.Thread):
         if seconds is None and not self._shown:
             seconds = FIRST_LOOK_S
         try:
-            window = self._client.measure(
-                pair.current, pair.pinned, seconds=seconds, on_progress=self._say
-            )
+            window = self._client.measure(pair.current, pair.pinned, seconds=seconds, on_progress=self._say)
         except WorkerLost:
             raise
         except GputopError as error:

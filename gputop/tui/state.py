@@ -36,7 +36,6 @@ class Shot:
 class Paired:
     """How a plan compared with a pinned one, in the window where both ran."""
 
-    window: int
     ratio: float
     """Time of the pinned plan / time of this one: above 1, this one is faster."""
     verdict: str
@@ -46,7 +45,7 @@ class Paired:
 class Seen:
     """What the last window with a plan in it said of that plan."""
 
-    window: int
+    shot: Shot
     device_s: float | None
     gate: Gate
     strip: tuple[tuple[str, float], ...]
@@ -172,7 +171,7 @@ def window_ready(state: State, shot: Shot) -> State:
             paired.pop(pinned.plan, None)
             if (comparison := _paired(shot.window)) is not None:
                 paired[pinned.plan] = comparison
-        seen[lane.plan] = Seen(shot.window.number, lane.device_s, lane.gate, strip_of(lane), paired)
+        seen[lane.plan] = Seen(shot, lane.device_s, lane.gate, strip_of(lane), paired)
     return replace(state, latest=shot, seen=seen, worker="ready", doing="")
 
 
@@ -180,7 +179,7 @@ def _paired(window: Window) -> Paired | None:
     delta = window.comparison.get("device") if window.comparison else None
     if delta is None or delta.ratio is None:
         return None
-    return Paired(window.number, delta.ratio, delta.verdict)
+    return Paired(delta.ratio, delta.verdict)
 
 
 def strip_of(lane: Lane) -> tuple[tuple[str, float], ...]:

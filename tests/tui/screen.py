@@ -11,6 +11,7 @@ from gputop.tui.app import GputopApp
 from gputop.tui.widgets.keyed_table import KeyedTable
 
 PATIENCE_S = 20.0
+POLL_S = 0.03
 
 Driver = Pilot[int]
 
@@ -26,7 +27,7 @@ async def until(pilot: Driver, condition: Callable[[], bool], what: str = "") ->
     deadline = monotonic() + PATIENCE_S
     while not condition():
         assert monotonic() < deadline, f"never came: {what or condition}\n{_screen(pilot)}"
-        await pilot.pause(0.01)
+        await pilot.pause(POLL_S)
 
 
 async def until_shown(pilot: Driver, words: str) -> str:
@@ -35,6 +36,14 @@ async def until_shown(pilot: Driver, words: str) -> str:
     assert isinstance(app, GputopApp)
     await until(pilot, lambda: words in text_of(app), f"{words!r} on the screen")
     return text_of(app)
+
+
+async def click_on(pilot: Driver, words: str) -> None:
+    """Click where these words stand."""
+    for y, line in enumerate((await until_shown(pilot, words)).splitlines()):
+        if words in line:
+            await pilot.click(offset=(line.index(words), y))
+            return
 
 
 def table(app: GputopApp, name: str) -> KeyedTable:

@@ -44,7 +44,7 @@ async def test_the_workers_death_costs_one_window(running: Running) -> None:
     async with running(size=(140, 45)) as (app, pilot, client):
         client.die_next = True
         client.release()
-        await until_shown(pilot, "killed by SIGKILL. Its window is lost. A new worker is")
+        await until_shown(pilot, "A window is lost; a new worker is starting. The worker died during measure")
         await until(pilot, lambda: app.state.worker == "ready" and client.windows == 2, "the next window")
         assert "restart" in client.calls
         assert app.state.current == PlanRequest("cpu-blas")

@@ -47,8 +47,9 @@ async def test_between_a_choice_and_its_window_the_old_rows_are_marked(running: 
     async with running() as (_app, pilot, client):
         client.hold()
         await pilot.press("down", "enter")
-        shown = await until_shown(pilot, "below: cpu-blas, window 1")
-        assert "Next window: cpu-threads against cpu-blas" in shown
+        shown = " ".join((await until_shown(pilot, "… Next window")).split())
+        assert "The rows are of cpu-blas, window 1." in shown
+        assert "… Next window: cpu-threads against cpu-blas" in shown
         client.release()
         await until_shown(pilot, "FASTER")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gputop.tui.layout import GAP, Column, fit, left_heights, too_small
@@ -13,6 +13,7 @@ TABLES = (ladder.COLUMNS, phase_table.COLUMNS, toggles.COLUMNS, dispatch.COLUMNS
 
 
 @pytest.mark.parametrize("columns", TABLES)
+@settings(max_examples=30)
 @given(width=st.integers(1, 250))
 def test_columns_fit_or_only_the_indispensable_stay(columns: tuple[Column, ...], width: int) -> None:
     fitted = fit(columns, width)
@@ -21,6 +22,7 @@ def test_columns_fit_or_only_the_indispensable_stay(columns: tuple[Column, ...],
 
 
 @pytest.mark.parametrize("columns", TABLES)
+@settings(max_examples=30)
 @given(width=st.integers(1, 250))
 def test_columns_leave_by_priority_and_stay_in_order(columns: tuple[Column, ...], width: int) -> None:
     kept = [item.column for item in fit(columns, width)]

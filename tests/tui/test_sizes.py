@@ -24,10 +24,8 @@ async def test_nothing_is_wider_than_the_terminal(running: Running, size: tuple[
 
 
 async def test_80x24_shows_every_phase_and_every_total(running: Running) -> None:
-    async with running(size=(80, 24)) as (app, _, _):
-        lines = text_of(app)
-        for name in (*SITES, *TOTALS):
-            assert name in lines
+    async with running(size=(80, 24)) as (app, pilot, _):
+        await until(pilot, lambda: all(name in text_of(app) for name in (*SITES, *TOTALS)), "every row")
         assert {"bar", "efficiency", "binds", "delta_s"} <= set(table(app, "phases").widths)
 
 

@@ -70,6 +70,7 @@ class MainScreen(Screen[None]):
         super().__init__()
         self._state = State()
         self._now_s = 0.0
+        self._composed = False
         self._lower = "toggles"
         """Which of toggles and dispatch is shown where there is room for one."""
 
@@ -94,9 +95,16 @@ class MainScreen(Screen[None]):
         yield Footer(compact=True)
         yield Static(id="too-small")
 
+    @property
+    def stands(self) -> bool:
+        """Whether its parts are in place: not before the first composing, nor while the app closes."""
+        return self._composed and self.app.is_running
+
     def on_mount(self) -> None:
+        self._composed = True
         self.query_one(LogPane).display = False
         self._table("ladder").focus()
+        self._lay_out(*self.app.size)
 
     # Drawing
 
@@ -143,7 +151,10 @@ class MainScreen(Screen[None]):
     # Size
 
     def on_resize(self, event: events.Resize) -> None:
-        width, height = event.size
+        if self.stands:
+            self._lay_out(*event.size)
+
+    def _lay_out(self, width: int, height: int) -> None:
         sentence = layout.too_small(width, height)
         self.query_one("#too-small", Static).update(sentence)
         self.set_class(bool(sentence), "-too-small")
@@ -157,6 +168,7 @@ class MainScreen(Screen[None]):
         self.query_one(VerdictLine).most = verdict
         self.query_one(AdviceLine).most = advice
         self.query_one("#words").styles.height = verdict + advice
+        self.query_one(TroubleLine).most = verdict
         left = layout.left_width(width)
         self.query_one("#left").styles.width = left
         # Frame and padding of a roomy pane, on both sides.
@@ -183,7 +195,8 @@ class MainScreen(Screen[None]):
         terms.display = (
             spare >= LEAST_HEIGHT and self._table("phases").display and self._state.lane is not None
         )
-        pane.styles.height = pane.wanted_height() if terms.display else "1fr"
+        fits = spare >= 0 and self._table("phases").display
+        pane.styles.height = pane.wanted_height() if fits else "1fr"
         self._show_terms()
 
     def _show_terms(self) -> None:

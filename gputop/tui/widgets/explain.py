@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rich.style import Style
 from rich.text import Text
-from textual.widgets import Static
 
 from gputop.tui.palette import BAD, MUTED
 from gputop.tui.widgets.sentence import Sentence
@@ -17,9 +16,9 @@ class ExplainLine(Sentence):
         self.say(Text(said, Style(color=MUTED)))
 
 
-class TroubleLine(Static):
+class TroubleLine(Sentence):
     """The last thing that went wrong, kept until it is mended or put away with escape."""
 
     def show(self, trouble: str) -> None:
         self.display = bool(trouble)
-        self.update(Text(f"✖ {trouble}", Style(color=BAD)))
+        self.say(Text(f"✖ {trouble}", Style(color=BAD)))

@@ -70,8 +70,7 @@ def _time(state: State, seen: Seen | None, unit: TimeUnit, refused: bool) -> Tex
         return Text("")
     if not seen.gate.ok:
         return Text("")
-    now = state.window is not None and seen.window == state.window.number
-    return Text(unit.write(seen.device_s), Style(color=TEXT if now else FAINT))
+    return Text(unit.write(seen.device_s), Style(color=TEXT if seen.shot is state.shot else FAINT))
 
 
 def _ratio(state: State, seen: Seen | None) -> Text:

@@ -1,4 +1,4 @@
-"""A sentence that never takes more than its lines."""
+"""A sentence across the screen that never takes more than its lines."""
 
 from __future__ import annotations
 
@@ -14,4 +14,5 @@ class Sentence(Static):
     most = 1
 
     def say(self, text: Text) -> None:
-        self.update(in_lines(text, self.content_size.width, self.most))
+        # The terminal's width, not its own: one that was hidden until here has no size yet.
+        self.update(in_lines(text, self.app.size.width - self.gutter.width, self.most))

@@ -103,7 +103,7 @@ class ReplayedClient:
         self._go_on.set()
 
     def kill(self) -> None:
-        self._go_on.set()
+        self.release()
 
     def restart(self, *, on_progress: OnProgress | None = None) -> Opened:
         self.log.add("worker restarted")

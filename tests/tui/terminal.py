@@ -1,0 +1,151 @@
+"""A program on a pseudo-terminal, and enough of a terminal to read what it shows."""
+
+from __future__ import annotations
+
+import codecs
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+CONTROL = re.compile(
+    r"\x1b\[([?<>=]?)([0-9;:]*)[ $]?([@-~])|\x1b[P\]_^].*?(?:\x1b\\|\x07)|\x1b[()][0-9A-B]|\x1b[=>78cMDEHNO]"
+)
+UNFINISHED = re.compile(r"\x1b(\[[?<>=]?[0-9;:]*[ $]?|[P\]_^][^\x07]*|[()]?)?$")
+PATIENCE_S = 60.0
+
+
+class Screen:
+    """Cells and private modes, fed with output. Colours are not kept."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.columns, self.rows = columns, rows
+        self.modes: set[str] = set()
+        """Private modes that are on: `1049` is the alternate screen, `1000` to `1006` the mouse."""
+        self._clear()
+        self._x = self._y = 0
+        self._rest = ""
+
+    @property
+    def text(self) -> str:
+        return "\n".join("".join(row).rstrip() for row in self._cells)
+
+    def feed(self, text: str) -> None:
+        text, at = self._rest + text, 0
+        self._rest = ""
+        while at < len(text):
+            if text[at] != "\x1b":
+                self._put(text[at])
+                at += 1
+            elif found := CONTROL.match(text, at):
+                self._control(*found.groups())
+                at = found.end()
+            elif UNFINISHED.match(text, at):
+                self._rest = text[at:]
+                return
+            else:
+                at += 1
+
+    def _clear(self) -> None:
+        self._cells = [[" "] * self.columns for _ in range(self.rows)]
+
+    def _put(self, char: str) -> None:
+        if char == "\r":
+            self._x = 0
+        elif char == "\n":
+            self._y = min(self._y + 1, self.rows - 1)
+        elif char >= " " and self._x < self.columns:
+            self._cells[self._y][self._x] = char
+            self._x += 1
+
+    def _control(self, mark: str | None, numbers: str | None, final: str | None) -> None:
+        if mark == "?" and final in ("h", "l"):
+            modes = (numbers or "").split(";")
+            (self.modes.update if final == "h" else self.modes.difference_update)(modes)
+        elif not mark and final == "H":
+            row, _, column = (numbers or "").partition(";")
+            self._y = min(int(row or 1), self.rows) - 1
+            self._x = min(int(column or 1), self.columns) - 1
+        elif not mark and final == "J":
+            self._clear()
+
+
+class Program:
+    """Runs on a terminal of its own, whose settings can be looked at afterwards."""
+
+    def __init__(
+        self, command: Sequence[str], env: Mapping[str, str], *, columns: int = 80, rows: int = 24
+    ) -> None:
+        self._ours, self._theirs = pty.openpty()
+        fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.before = termios.tcgetattr(self._theirs)
+        self.screen = Screen(columns, rows)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.process = subprocess.Popen(
+            command,
+            stdin=self._theirs,
+            stdout=self._theirs,
+            stderr=self._theirs,
+            env={**os.environ, **env, "TERM": "xterm-256color"},
+            start_new_session=True,
+        )
+
+    def press(self, keys: str) -> None:
+        os.write(self._ours, keys.encode())
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Read until the condition holds."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < deadline, f"never came: {what}\n{self.screen.text}"
+            self._read()
+
+    def until_shown(self, words: str) -> None:
+        self.until(lambda: words in self.screen.text, f"{words!r} on the screen")
+
+    def exit_code(self) -> int:
+        """Waits for its end, reading what it still says."""
+        self.until(lambda: self.process.poll() is not None, "its end")
+        while self._read():
+            continue
+        return self.process.returncode
+
+    @property
+    def settings(self) -> list[object]:
+        """The terminal's settings as they stand."""
+        return termios.tcgetattr(self._theirs)
+
+    def close(self) -> None:
+        """Harmless after its end."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._ours)
+        os.close(self._theirs)
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self._ours], [], [], 0.05)
+        if ready:
+            self.screen.feed(self._decoder.decode(os.read(self._ours, 65536)))
+        return bool(ready)
+
+
+def children(pid: int) -> dict[int, str]:
+    """Process id -> command line of a process's living children."""
+    found = {}
+    for name in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{name}/stat") as stat, open(f"/proc/{name}/cmdline") as line:
+                state, parent = stat.read().rpartition(")")[2].split()[:2]
+                if name.isdigit() and int(parent) == pid and state != "Z":
+                    found[int(name)] = line.read().replace("\0", " ")
+        except (OSError, ValueError):
+            # Ended meanwhile, or no process.
+            continue
+    return found

@@ -1,0 +1,65 @@
+"""The real program in a real terminal: its worker is killed, and the terminal is none the worse."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.tui.terminal import Program, children
+
+MOUSE_MODES = {"1000", "1002", "1003", "1006", "1015"}
+ALTERNATE_SCREEN = "1049"
+CURSOR = "25"
+COMMAND = [sys.executable, "-m", "gputop", "--workload", "tiny", "--backend", "cpu", "--seconds", "0.3"]
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds the worker in /proc")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    homes = {f"XDG_{kind}_HOME": str(tmp_path / kind) for kind in ("CACHE", "STATE", "DATA", "CONFIG")}
+    running = Program(COMMAND, homes)
+    yield running
+    running.close()
+
+
+def worker_of(program: Program) -> int | None:
+    """Process id of the worker that is alive just now."""
+    found = [pid for pid, line in children(program.process.pid).items() if "worker" in line]
+    return found[0] if found else None
+
+
+def window_shown(program: Program) -> int:
+    found = re.search(r"window (\d+),", program.screen.text)
+    return int(found.group(1)) if found else 0
+
+
+def test_a_killed_worker_costs_one_window_and_the_terminal_stays_sane(program: Program) -> None:
+    program.until(lambda: window_shown(program) > 0, "the first window")
+    assert ALTERNATE_SCREEN in program.screen.modes
+    assert program.screen.modes & MOUSE_MODES
+    assert "tiny" in program.screen.text
+
+    worker = worker_of(program)
+    assert worker is not None
+    os.kill(worker, signal.SIGKILL)
+    program.until_shown("A window is lost; a new worker is starting.")
+    assert "SIGKILL" in program.screen.text
+    program.until(lambda: worker_of(program) not in (None, worker), "a new worker")
+    last = window_shown(program)
+    program.until(lambda: window_shown(program) != last, "a window of the new worker")
+
+    second = worker_of(program)
+    assert second is not None
+    program.press("q")
+    assert program.exit_code() == 0
+    assert program.settings == program.before
+    assert not program.screen.modes & (MOUSE_MODES | {ALTERNATE_SCREEN})
+    assert CURSOR in program.screen.modes
+    assert not Path(f"/proc/{second}").exists()
