@@ -27,7 +27,7 @@ from gputop.results import Ceilings, DeviceFacts, Health
 from gputop.spec import Dims, Plan, Step, Workload
 
 LIBRARY_BYTES = 64 << 20
-"""What cuBLAS takes for its workspace when a plan first uses it."""
+"""What the libraries take for their workspaces when a plan first uses them."""
 
 
 class CudaBackend:

@@ -61,8 +61,9 @@ class Libraries:
 
     @property
     def cublas(self) -> Cublas:
+        """NotHere without cuBLAS."""
         if self._cublas is None:
-            self._cublas = Cublas()
+            self._cublas = Cublas(self._context)
         return self._cublas
 
     @property

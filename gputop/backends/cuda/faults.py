@@ -9,6 +9,7 @@ from typing import Any
 from gputop.errors import BadInput, DeviceLost, GputopError, NotHere
 
 OUT_OF_MEMORY = 2
+UNKNOWN = 999
 
 LOST = {
     46: "the device became unavailable",
@@ -24,7 +25,7 @@ LOST = {
     717: "an address of the wrong space",
     718: "an invalid program counter",
     719: "a launch failure",
-    999: "an unknown device error",
+    UNKNOWN: "an unknown device error",
 }
 """Codes after which the context answers nothing but this code again."""
 
@@ -85,7 +86,4 @@ def explained(what: str) -> Iterator[None]:
         code = getattr(error, "status", None)
         if code is None or not type(error).__module__.startswith("cupy"):
             raise
-        text = str(error)
-        if type(error).__name__ == "CUBLASError":
-            raise explain(CUBLAS.get(int(code), 999), text, what) from None
-        raise explain(int(code), text.split(":")[0], what) from None
+        raise explain(int(code), str(error).split(":")[0], what) from None

@@ -1,15 +1,19 @@
-"""cuBLAS as a kernel: row-major products on the column-major library, through CuPy's binding."""
+"""cuBLAS as a kernel: row-major products on the column-major library, by its own C interface."""
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from gputop.backends.cuda.faults import explained
+from gputop.backends.cuda.compile import MEND
+from gputop.backends.cuda.context import Context
+from gputop.backends.cuda.faults import CUBLAS, UNKNOWN, explain
 from gputop.backends.cuda.pack import Address
-from gputop.errors import BadInput
+from gputop.errors import BadInput, GputopError, NotHere
 from gputop.spec import Argument, Layout, Math, Scratch, View, WeightView
 
 COMPUTE = {"fp32": 68, "tf32": 77}
@@ -17,6 +21,8 @@ COMPUTE = {"fp32": 68, "tf32": 77}
 OP_N, OP_T = 0, 1
 CUDA_R_32F = 0
 GEMM_DEFAULT = -1
+WORKSPACE_BYTES = 32 << 20
+"""What the library itself takes on Hopper, and enough for its split products elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +53,24 @@ def gemm_arguments(args: tuple[Argument, ...], address: Address) -> Gemm:
 
 
 class Cublas:
-    """A handle of its own on the current device; products run on CuPy's current stream."""
+    """A handle of its own, bound to one context's stream; every call can also be captured.
 
-    def __init__(self) -> None:
-        from cupy_backends.cuda.libs import cublas
+    By the library itself, since CuPy's binding refuses to be captured. Its workspace is ours, so that
+    no call allocates; its math mode is the default one, each product names its own compute type.
+    """
 
-        self._cublas = cublas
-        with explained("creating a cuBLAS handle"):
-            self._handle = cublas.create()
+    def __init__(self, context: Context) -> None:
+        """NotHere without cuBLAS; BadInput when the device has no memory for the workspace."""
+        self._library = _load()
+        self._workspace = context.array((WORKSPACE_BYTES,), np.uint8, "cuBLAS's workspace")
         # cuBLAS reads its factors from the host at each call.
-        self._one = np.ones(1, np.float32)
-        self._zero = np.zeros(1, np.float32)
-
-    @property
-    def version(self) -> str:
-        number = self._cublas.getVersion(self._handle)
-        return f"{number // 10000}.{number // 100 % 100}"
+        self._one, self._zero = ctypes.c_float(1.0), ctypes.c_float(0.0)
+        self._handle = ctypes.c_void_p()
+        self._tried("cublasCreate_v2", ctypes.byref(self._handle))
+        # The stream first: setting it takes a workspace away.
+        self._tried("cublasSetStream_v2", self._handle, ctypes.c_void_p(context.stream.ptr))
+        workspace = ctypes.c_void_p(self._workspace.data.ptr)
+        self._tried("cublasSetWorkspace_v2", self._handle, workspace, ctypes.c_size_t(WORKSPACE_BYTES))
 
     def gemm(self, gemm: Gemm, math: Math, layout: Layout) -> Callable[[], None]:
         """Enqueues the product when called. BadInput for a math that it is not offered in here.
@@ -71,38 +79,76 @@ class Cublas:
         """
         if math not in COMPUTE:
             raise BadInput(f"cublas computes {' and '.join(COMPUTE)} here, not {math}.")
-        call, handle, compute = self._cublas.gemmEx, self._handle, COMPUTE[math]
-        weight_op = OP_T if layout == "row" else OP_N
-        one, zero = self._one.ctypes.data, self._zero.ctypes.data
-
-        def launch() -> None:
-            with explained("cublas gemm"):
-                call(
-                    handle, weight_op, OP_N, gemm.columns, gemm.rows, gemm.inner,
-                    one, gemm.w, CUDA_R_32F, gemm.ldw, gemm.a, CUDA_R_32F, gemm.lda,
-                    zero, gemm.c, CUDA_R_32F, gemm.ldc, compute, GEMM_DEFAULT,
-                )  # fmt: skip
-
-        return launch
+        weight = Factor(gemm.w, CUDA_R_32F, gemm.ldw, OP_T if layout == "row" else OP_N)
+        activation = Factor(gemm.a, CUDA_R_32F, gemm.lda)
+        shape = (gemm.columns, gemm.rows, gemm.inner)
+        return self._product(shape, weight, activation, gemm.c, gemm.ldc, COMPUTE[math])
 
     def square(self, a: int, b: int, c: int, side: int, word: int, compute: int) -> Callable[[], None]:
         """c = a b of `side` x `side` in data type `word`, c in fp32: the library's own best rate."""
-        call, handle = self._cublas.gemmEx, self._handle
-        one, zero = self._one.ctypes.data, self._zero.ctypes.data
+        shape = (side, side, side)
+        return self._product(shape, Factor(a, word, side), Factor(b, word, side), c, side, compute)
+
+    def close(self) -> None:
+        """Everything enqueued must be done."""
+        if self._handle:
+            self._library.cublasDestroy_v2(self._handle)
+            self._handle = ctypes.c_void_p()
+            self._workspace = None
+
+    def _product(
+        self, shape: tuple[int, int, int], left: Factor, right: Factor, c: int, ldc: int, compute: int
+    ) -> Callable[[], None]:
+        """c = left right, column-major: [m, k] by [k, n] of `shape` = (m, n, k)."""
+        one, zero = ctypes.byref(self._one), ctypes.byref(self._zero)
+        arguments = (
+            self._handle, left.op, right.op, *shape, one, *left.operand(), *right.operand(),
+            zero, ctypes.c_void_p(c), CUDA_R_32F, ldc, compute, GEMM_DEFAULT,
+        )  # fmt: skip
+        call = self._library.cublasGemmEx
 
         def launch() -> None:
-            with explained("cublas gemm"):
-                call(
-                    handle, OP_N, OP_N, side, side, side, one, a, word, side, b, word, side,
-                    zero, c, CUDA_R_32F, side, compute, GEMM_DEFAULT,
-                )  # fmt: skip
+            status = call(*arguments)
+            if status:
+                raise self._explained(status, "cublas gemm {}x{}x{}".format(*shape))
 
         return launch
 
-    def close(self) -> None:
-        if self._handle:
-            self._cublas.destroy(self._handle)
-            self._handle = 0
+    def _tried(self, function: str, *arguments: Any) -> None:
+        status = getattr(self._library, function)(*arguments)
+        if status:
+            raise self._explained(status, function)
+
+    def _explained(self, status: int, what: str) -> GputopError:
+        name = self._library.cublasGetStatusName(status).decode()
+        return explain(CUBLAS.get(status, UNKNOWN), name, what)
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One side of a column-major product."""
+
+    address: int
+    word: int
+    """cudaDataType."""
+    ld: int
+    op: int = OP_N
+
+    def operand(self) -> tuple[ctypes.c_void_p, int, int]:
+        return ctypes.c_void_p(self.address), self.word, self.ld
+
+
+def _load() -> Any:
+    """The cuBLAS that this process has loaded, else the one that CUDA's own packages bring."""
+    from cuda.pathfinder import load_nvidia_dynamic_lib
+
+    try:
+        found = load_nvidia_dynamic_lib("cublas")
+    except RuntimeError:
+        raise NotHere(f"cuBLAS can't be loaded; {MEND}.") from None
+    library = ctypes.CDLL(found.abs_path)
+    library.cublasGetStatusName.restype = ctypes.c_char_p
+    return library
 
 
 def _number(arg: Argument) -> int | float:
