@@ -76,7 +76,8 @@ def _flash(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...
     task = tasks[0]
     grid = (ceil(queries(task, dims) / FLASH_QUERIES), dims.heads, dims.batch)
     row = dims.d_head + 4
-    words = FLASH_QUERIES * row + 4 * FLASH_KEYS * row + FLASH_QUERIES * (FLASH_KEYS + 1)
+    stages = 4 if dims.d_head == 64 else 2
+    words = FLASH_QUERIES * row + 2 * stages * FLASH_KEYS * row + FLASH_QUERIES * (FLASH_KEYS + 1)
     args = arguments(task, dims, None)
     entry = f"attention_flash_{dims.d_head}"
     return (Launch(entry, grid, (THREADS, 1, 1), args, smem_bytes=words * WORD_BYTES),)
