@@ -18,7 +18,8 @@ def queries(task: Task, dims: Dims) -> int:
 def arguments(task: Task, dims: Dims, scores: Scratch | None) -> tuple[Argument, ...]:
     """`AttentionArgs` in order."""
     q, k, v = (task.operand(role) for role in "qkv")
-    assert isinstance(q, View) and isinstance(k, View)
+    assert isinstance(q, View)
+    assert isinstance(k, View)
     return (
         q,
         k,
@@ -85,7 +86,8 @@ def _flash(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...
 
 def _flash_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     if dims.d_head not in FLASH_HEADS:
-        return f"attention_flash takes a d_head of {', '.join(map(str, FLASH_HEADS))}, and it is {dims.d_head}"
+        allowed = " or ".join(map(str, FLASH_HEADS))
+        return f"attention_flash takes a d_head of {allowed}, and it is {dims.d_head}"
     return None
 
 

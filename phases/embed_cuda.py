@@ -18,7 +18,9 @@ def _launches(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, 
 
 def _traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
     elements = float(tasks[0].output.rows * tasks[0].output.columns)
-    return Traffic(flops=elements, l2_bytes=3 * WORD_BYTES * elements, l1_wavefronts=3 * elements / 32, pipe="fp32")
+    return Traffic(
+        flops=elements, l2_bytes=3 * WORD_BYTES * elements, l1_wavefronts=3 * elements / 32, pipe="fp32"
+    )
 
 
 KERNELS = (

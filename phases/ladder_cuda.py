@@ -152,8 +152,8 @@ RUNGS = (
         id="dispatch",
         number=11,
         backend="cuda",
-        idea="A table: each site gets what is faster there. On wide products that is the library, which wants "
-        "weights along the inner axis; one-row sites and layernorm are ours.",
+        idea="A table: each site gets what is faster there. On wide products that is the library, which "
+        "wants weights along the inner axis; one-row sites and layernorm are ours.",
         before="algebra",
         fields=(("layout", "row"),),
         use=(
@@ -176,7 +176,7 @@ RUNGS = (
         id="cublaslt",
         number=13,
         backend="cuda",
-        idea="The library's products write bias, ReLU and residual in their own epilogue instead of a launch of ours.",
+        idea="The library's products write bias, ReLU and residual in their own epilogue, not in a launch of ours.",
         before="dispatch",
         use=(
             *_gemms("cublaslt", "qkv", "wo", "w1", "w2"),
