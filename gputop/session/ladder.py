@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from gputop import stats
 from gputop.backends.base import Say
-from gputop.results import Ladder
+from gputop.errors import BadInput, DeviceLost, GputopError
+from gputop.gate import PASS_TOLERANCES
+from gputop.results import Gate, Ladder
 from gputop.session import climbing
 from gputop.session.bench import Bench
 from gputop.session.climbing import Climb
@@ -26,12 +29,13 @@ PHASE_ROUNDS = 2
 def measure_ladder(
     bench: Bench, plans: Sequence[Plan], seconds: float | None, stop: Stop, say: Say
 ) -> Ladder:
-    """Every plan gated, then all that pass sampled alternately. BadInput where they do not fit together."""
+    """Every plan gated, then all that pass sampled alternately.
+
+    One that can't be prepared is an entry with the reason, unless that holds of them all.
+    """
     time_utc = datetime.now(UTC).isoformat(timespec="seconds")
     bench.windows += 1
-    lanes: dict[str, PreparedLane] = {}
-    for plan in plans:
-        lanes[plan.word] = bench.lanes.get(plan, say, held=lanes.values())
+    lanes, refused = _prepare(bench, plans, say)
     sampled = {word: LaneSamples(lane) for word, lane in lanes.items() if lane.gate.ok}
     stopped_because = "no rung passes its gate"
     if sampled:
@@ -45,7 +49,12 @@ def measure_ladder(
             phase_rounds=PHASE_ROUNDS,
         )
     machine = bench.machine(say, bench.backend.health())
-    climbs = [_climb(bench, lane, sampled.get(word), machine) for word, lane in lanes.items()]
+    climbs = [
+        _climb(bench, lanes[plan.word], sampled.get(plan.word), machine)
+        if plan.word in lanes
+        else Climb(plan, bench.catalog.rung(plan.rung), refused[plan.word], None)
+        for plan in {plan.word: plan for plan in plans}.values()
+    ]
     return Ladder(
         time_utc=time_utc,
         device=bench.facts,
@@ -53,6 +62,33 @@ def measure_ladder(
         entries=climbing.entries(climbs, bench.noise),
         notes=(f"ended by: {stopped_because}",),
     )
+
+
+def _prepare(
+    bench: Bench, plans: Sequence[Plan], say: Say
+) -> tuple[dict[str, PreparedLane], dict[str, Gate]]:
+    """The lanes that could be prepared, and for each other plan a gate that says why it was not checked."""
+    lanes: dict[str, PreparedLane] = {}
+    errors: dict[str, GputopError] = {}
+    for plan in plans:
+        try:
+            lanes[plan.word] = bench.lanes.get(plan, say, held=lanes.values())
+        except DeviceLost:
+            raise
+        except GputopError as error:
+            # Said anew: the one caught holds, by its traceback, the memory of what was half prepared.
+            errors[plan.word] = type(error)(str(error))
+        except Exception as error:
+            # A fault of this rung's kernels or library; what is known of it stands in the log.
+            traceback.print_exc()
+            errors[plan.word] = BadInput(f"{plan.word} can't be prepared: {type(error).__name__}: {error}")
+    if errors and not lanes:
+        raise next(iter(errors.values()))
+    return lanes, {plan.word: _unchecked(plan, errors[plan.word]) for plan in plans if plan.word in errors}
+
+
+def _unchecked(plan: Plan, error: GputopError) -> Gate:
+    return Gate("unchecked", pass_error=None, tolerance=PASS_TOLERANCES[plan.math], where=str(error))
 
 
 def _enough(bench: Bench, lanes: Sequence[LaneSamples]) -> str:

@@ -309,6 +309,24 @@ def test_a_ladder_of_no_requests_is_the_whole_one(session: Session) -> None:
     assert [entry.rung for entry in ladder.entries] == [view.id for view in session.rung_views()]
 
 
+def test_a_rung_that_can_not_be_prepared_does_not_end_the_ladder(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    huge, backend = parse_word("cpu-blas,batch=4096"), session._bench.backend
+    need_bytes = backend.need_bytes
+    monkeypatch.setattr(
+        backend, "need_bytes", lambda plan: 1 << 60 if plan.batch == 4096 else need_bytes(plan)
+    )
+    loops, refused, blas = session.measure_ladder([LOOPS, huge, BLAS], 1e-9).entries
+    assert refused.gate.status == "unchecked"
+    assert "needs" in refused.status
+    assert refused.device_s is None
+    assert loops.device_s
+    assert blas.before == "cpu-loops"
+    with pytest.raises(BadInput, match="needs"):
+        session.measure_ladder([huge], 1e-9)
+
+
 def test_advice_names_the_largest_excess_and_what_spends_less(session: Session) -> None:
     measured = session.measure(LOOPS, seconds=SHORT_S)
     rows = [row for row in measured.lanes[0].rows if row.kernel]
