@@ -53,6 +53,8 @@ class Variant:
     smem_bytes: int = 0
     loads_per_step: float = 1.0
     """L1 or shared-memory wavefronts for 32 outputs and one inner index."""
+    instructions_per_step: float | None = None
+    """Warp instructions for the same, by the loop's SASS."""
 
 
 def arguments(task: Task, fused: bool, splits: int) -> tuple[Argument, ...]:
@@ -141,6 +143,9 @@ def _traffic(variant: Variant, task: Task, plan: Plan, dims: Dims) -> Traffic:
         flops=2.0 * padded * site.inner,
         l2_bytes=panel_bytes + partial_bytes + WORD_BYTES * site.rows * site.columns,
         l1_wavefronts=warp_steps * variant.loads_per_step if variant.pipe == "fp32" else None,
+        warp_instructions=(
+            None if variant.instructions_per_step is None else warp_steps * variant.instructions_per_step
+        ),
         pipe=variant.pipe,
         tile=variant.tile,
     )
@@ -268,6 +273,7 @@ VARIANTS: tuple[Variant, ...] = (
         block=(32, 8, 1),
         layout="row",
         loads_per_step=33.0,
+        instructions_per_step=3.75,
     ),
     Variant(
         name="gemm_coalesced",
@@ -277,6 +283,7 @@ VARIANTS: tuple[Variant, ...] = (
         tile=(8, 32, 1),
         block=(32, 8, 1),
         loads_per_step=2.0,
+        instructions_per_step=5.5,
     ),
     Variant(
         name="gemm_tiled",

@@ -176,7 +176,7 @@ RUNGS = (
         id="cublaslt",
         number=13,
         backend="cuda",
-        idea="The library's products write bias, ReLU and residual in their own epilogue, not in a launch of ours.",
+        idea="The library writes bias, ReLU and residual in its products' epilogue, not in a launch of ours.",
         before="dispatch",
         use=(
             *_gemms("cublaslt", "qkv", "wo", "w1", "w2"),

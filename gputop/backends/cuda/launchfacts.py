@@ -74,6 +74,8 @@ def _own(context: Context, step: BoundStep, lead: KernelLaunch) -> LaunchFacts:
         )
         if known
         else None,
+        blocks=geometry.blocks,
+        blocks_per_sm=resident if known else None,
         cubin=function.cubin.digest,
         extras={"entry": function.name, "arch": function.cubin.arch},
     )
