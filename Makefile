@@ -36,6 +36,10 @@ lint: $(DEV_STAMP) types
 compile-all: $(DEV_STAMP)
 	$(BIN)/python -m pytest -q tests/compile --all-archs
 
+# From the running app; needs chromium and the Fira Code font.
+screenshots: $(DEV_STAMP)
+	$(BIN)/python screenshots/capture.py
+
 dist: $(DEV_STAMP)
 	rm -rf dist
 	$(BIN)/python -m build

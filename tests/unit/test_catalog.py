@@ -154,7 +154,7 @@ def test_a_plans_word_means_the_plan(request: PlanRequest) -> None:
 @given(word=st.text(max_size=40))
 def test_any_word_is_refused_in_a_sentence(word: str) -> None:
     assume(word.split(",")[0].strip() not in CPU_RUNGS)
-    with pytest.raises(BadInput, match="(?i)rung"):
+    with pytest.raises(BadInput, match=r"(?i)rung"):
         resolve(word)
 
 
