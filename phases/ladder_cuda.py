@@ -228,9 +228,16 @@ RUNGS = (
         id="batch",
         number=18,
         backend="cuda",
-        idea="32 sequences a pass: each weight read serves them all and every tile is full.",
+        idea=(
+            "32 sequences a pass: each weight read serves them all and every tile is full. Products of "
+            "ours: the library's gave equal sequences unequal bits there, which the gate refuses."
+        ),
         before="graph",
         fields=(("batch", 32),),
+        use=(
+            *_gemms("gemm_k_major_tall_1", "qkv", "kv", "wo", "w1", "w2"),
+            *_gemms("gemm_one_row_k_major", *ONE_ROW_SITES),
+        ),
         prediction=Prediction(5.5, 3.5, 8.0, "floor"),
     ),
     Rung(
