@@ -149,9 +149,11 @@ class Context:
             self.stream.synchronize()
 
     def copy_out(self, array: Any) -> Any:
-        """A device array as a NumPy array."""
+        """A device array as a NumPy array, complete when it returns."""
         with explained("a copy from the device"):
-            return array.get(stream=self.stream)
+            host = array.get(stream=self.stream)
+            self.stream.synchronize()
+            return host
 
     def copy_async(self, target: int, source: int, size: int, kind: int) -> None:
         """Enqueue a copy between addresses; `kind` as in cudaMemcpyKind."""

@@ -6,6 +6,7 @@ counted beforehand. A name says nothing, since a library call may be several ker
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -68,6 +69,8 @@ class KernelRecorder:
         self._spans: list[Span] = []
         self._kind = cupti.ActivityKind.CONCURRENT_KERNEL
         cupti.activity_register_callbacks(self._more, self._take)
+        # CUPTI empties its buffers at the process's end too: by then Python must owe it no callback.
+        atexit.register(cupti.activity_flush_all, FLUSH_FORCED)
 
     def record(self, work: Callable[[], None], what: str) -> list[Span]:
         """Spans of every kernel that `work` enqueues."""
