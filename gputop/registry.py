@@ -61,7 +61,10 @@ class Registry:
 
     def kernels_for(self, phase: str, backend: str) -> tuple[Kernel, ...]:
         """Every kernel of a backend that computes the phase, alone or fused with others."""
-        return tuple(k for k in self.phase(phase).kernels if k.backend == backend)
+        known = self._kernels_for
+        if (phase, backend) not in known:
+            known[phase, backend] = tuple(k for k in self.phase(phase).kernels if k.backend == backend)
+        return known[phase, backend]
 
     def sites(self, dims: Dims, pruned: bool) -> tuple[Site, ...]:
         """Every site of a pass, in the order in which they first run."""
@@ -93,8 +96,23 @@ class Registry:
             first = last
         return tuple(steps)
 
-    def _instances(self, dims: Dims, pruned: bool) -> Iterable[tuple[Site, int]]:
+    @cached_property
+    def _kernels_for(self) -> dict[tuple[str, str], tuple[Kernel, ...]]:
+        """What `kernels_for` has found: a screen asks it for thousands of plans."""
+        return {}
+
+    @cached_property
+    def _placed(self) -> dict[tuple[Dims, bool], tuple[tuple[Site, int], ...]]:
+        """What `_instances` has found, likewise."""
+        return {}
+
+    def _instances(self, dims: Dims, pruned: bool) -> tuple[tuple[Site, int], ...]:
         """(site, layer) of every task in pass order."""
+        if (dims, pruned) not in self._placed:
+            self._placed[dims, pruned] = tuple(self._place(dims, pruned))
+        return self._placed[dims, pruned]
+
+    def _place(self, dims: Dims, pruned: bool) -> Iterable[tuple[Site, int]]:
         placed: dict[str, list[Site]] = {"before": [], "layer": [], "after": []}
         for phase in self.phases:
             placed[phase.place] += phase.sites(dims, pruned)

@@ -33,11 +33,12 @@ def _run(options: argparse.Namespace) -> int:
     gates: list[Gate] = []
     with Bench(options) as bench:
         request = request_of(options, bench.opened.default_rung)
-        view = bench.client.resolve(request)
         for number in range(options.windows):
             window = bench.measure(request, check_phases=output.exports)
             for lane in window.lanes:
-                rows += lane.rows or [_untimed(window, lane, view, bench.opened.workload)]
+                rows += lane.rows or [
+                    _untimed(window, lane, bench.client.resolve(request), bench.opened.workload)
+                ]
                 gates.append(lane.gate)
             if output.shows_table:
                 if number:

@@ -33,14 +33,15 @@ class Change:
 
 
 def neighbours(
-    catalog: Catalog, plan: Plan, dims: Dims, models: Callable[[Plan], tuple[SiteModel, ...]]
+    catalog: Catalog, plan: Plan, dims: Dims, worst: str, models: Callable[[Plan], tuple[SiteModel, ...]]
 ) -> tuple[Neighbour, ...]:
-    """Every plan one flip away that is not refused, `models` giving the site models of one not prepared.
+    """Every plan one flip away that may change what the site `worst` spends and is not refused.
 
-    Another math or batch would answer another question, and is left out.
+    `models` gives the site models of a plan not prepared. Another math or batch would answer another
+    question, and is left out.
     """
     found = []
-    for word, request in _flips(catalog, plan, dims):
+    for word, request in _flips(catalog, plan, dims, worst):
         with suppress(BadInput):
             found.append((word, models(catalog.resolve(request, dims, plan.backend))))
     return tuple(found)
@@ -48,11 +49,12 @@ def neighbours(
 
 def advise(rows: tuple[Row, ...], sites: tuple[SiteModel, ...], near: tuple[Neighbour, ...]) -> str:
     """The line for a plan's rows; empty where nothing was measured by phase or no floor is known."""
-    timed = {row.phase: row for row in rows if row.kernel and row.time_s and row.floor_s}
+    timed = {row.phase: row for row in _timed(rows)}
     total_s = next((row.time_s for row in rows if row.phase == "device"), None)
-    if not timed or total_s is None:
+    name = worst_site(rows)
+    if name is None or total_s is None:
         return ""
-    worst = max(timed.values(), key=_excess_s)
+    worst = timed[name]
     head = (
         f"Largest excess: {worst.phase}, {seconds(worst.time_s)}, "
         f"{significant((worst.time_s or 0.0) / (worst.floor_s or 1.0))} times its floor; {_binds(worst)}."
@@ -65,6 +67,16 @@ def advise(rows: tuple[Row, ...], sites: tuple[SiteModel, ...], near: tuple[Neig
         for change in changes[:MOST_NAMED]
     )
     return f"{head} Spends less of it, with the pass of {seconds(total_s)} forecast to take: {named}."
+
+
+def worst_site(rows: Iterable[Row]) -> str | None:
+    """The site furthest above its floor; None where nothing was measured by phase or no floor is known."""
+    worst = max(_timed(rows), key=_excess_s, default=None)
+    return worst.phase if worst else None
+
+
+def _timed(rows: Iterable[Row]) -> Iterator[Row]:
+    return (row for row in rows if row.kernel and row.time_s and row.floor_s)
 
 
 def _excess_s(row: Row) -> float:
@@ -94,18 +106,20 @@ def _gains(
             yield Change(word, after_s, total_s / after_s)
 
 
-def _flips(catalog: Catalog, plan: Plan, dims: Dims) -> Iterator[tuple[str, PlanRequest]]:
+def _flips(catalog: Catalog, plan: Plan, dims: Dims, worst: str) -> Iterator[tuple[str, PlanRequest]]:
+    """Every toggle's other values; other kernels at the site itself, and any that fuses elsewhere."""
     asked = catalog.request(plan)
     for toggle in catalog.toggle_views(plan, dims):
         refused = dict(toggle.refused)
         for value in toggle.values:
             if toggle.name != "math" and value != toggle.value and value not in refused:
                 yield f"{toggle.name}={value}", replace(asked, sets=(*asked.sets, (toggle.name, value)))
-    for site in catalog.site_views(plan, dims):
-        refused = dict(site.refused)
-        for kernel in site.candidates:
-            if kernel != site.kernel and kernel not in refused:
-                yield f"{site.site}:{kernel}", replace(asked, uses=(*asked.uses, (site.site, kernel)))
+    phases = {site.name: site.phase for site in catalog.sites(dims, plan.prune)}
+    for site, kernel in plan.dispatch:
+        reaches = site in worst.split("+") or catalog.kernel(kernel).fuses
+        for other in catalog.kernels_for(phases[site], plan.backend):
+            if other.name != kernel and (reaches or other.fuses):
+                yield f"{site}:{other.name}", replace(asked, uses=(*asked.uses, (site, other.name)))
 
 
 def _saved_s(before: SiteModel, after: Iterable[SiteModel], time_s: float | None) -> float:

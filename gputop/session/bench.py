@@ -31,7 +31,8 @@ class Bench:
         self.windows = 0
         """Windows begun so far."""
         self._ceilings: Ceilings | None = None
-        self._neighbours: dict[str, tuple[advice.Neighbour, ...]] = {}
+        self._neighbours: dict[tuple[str, str], tuple[advice.Neighbour, ...]] = {}
+        """By plan and the site that is to spend less."""
 
     def resolve(self, request: PlanRequest) -> Plan:
         """BadInput for what can't run here, with why."""
@@ -62,16 +63,19 @@ class Bench:
 
     def advice(self, plan: Plan, rows: tuple[Row, ...], physics: Physics, machine: Machine) -> str:
         """The line of advice for a measured plan; empty for a framework's pass, which offers no choice."""
-        if plan.peer:
+        worst = advice.worst_site(rows)
+        if plan.peer or worst is None:
             return ""
-        if plan.word not in self._neighbours:
-            self._neighbours[plan.word] = advice.neighbours(
+        key = (plan.word, worst)
+        if key not in self._neighbours:
+            self._neighbours[key] = advice.neighbours(
                 self.catalog,
                 plan,
                 self.dims(plan),
+                worst,
                 lambda other: self._models(other, self.catalog.steps(other, self.dims(other)), machine, {}),
             )
-        return advice.advise(rows, physics.sites, self._neighbours[plan.word])
+        return advice.advise(rows, physics.sites, self._neighbours[key])
 
     def close(self) -> None:
         self.lanes.close()
