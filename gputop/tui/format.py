@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from gputop.tui.palette import EXCESS, FLOOR, MUTED, term_mark
+from gputop.tui.palette import EXCESS, EXCESS_GROUND, FLOOR, MUTED, term_mark
 from gputop.units import UNKNOWN
 
 _MEASURE = Console(width=80, force_terminal=False)
@@ -118,10 +118,12 @@ def floor_bar(
         return Text.assemble((UNJUDGED_CELL * length, Style(color=MUTED)), " " * (width - length))
     eighths = min(8 * length, round(8 * length * floor_s / time_s))
     whole, part = divmod(eighths, 8)
-    solid = SOLID * whole + (EIGHTHS[part] if part else "")
-    excess = EXCESS_CELL * (length - len(solid))
+    edge = EIGHTHS[part] if part else ""
     return Text.assemble(
-        (solid, Style(color=FLOOR)), (excess, Style(color=excess_color)), " " * (width - length)
+        (SOLID * whole, Style(color=FLOOR)),
+        (edge, Style(color=FLOOR, bgcolor=EXCESS_GROUND)),
+        (EXCESS_CELL * (length - whole - len(edge)), Style(color=excess_color)),
+        " " * (width - length),
     )
 
 

@@ -97,9 +97,7 @@ def sentence_lines(width: int, height: int) -> tuple[int, int]:
     """The most lines for verdict and advice. Their place has a fixed height: no window moves the tables."""
     if height < SHORT_HEIGHT:
         return 1, 1
-    if width >= WIDE_WIDTH:
-        return 1, 2
-    return (2, 2) if height < TALL_HEIGHT else (2, 3)
+    return (1, 2) if width >= WIDE_WIDTH else (2, 2)
 
 
 def roomy(width: int, height: int) -> bool:

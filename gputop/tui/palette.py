@@ -16,6 +16,8 @@ FAINT = "#5b6472"
 TEXT = "#d0d7de"
 FLOOR = "#4fa58b"
 EXCESS = "#9a7748"
+EXCESS_GROUND = "#3b2f20"
+"""Behind a cell that is partly floor, partly excess."""
 EXCESS_MOST = "#f0b35c"
 """Of the phase with the largest excess: what the eye should find first."""
 

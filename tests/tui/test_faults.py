@@ -25,7 +25,7 @@ WRONG = PlanRequest("cpu-blas", (), (("w1", WRONG_KERNEL),))
 async def test_a_wrong_answer_shows_where_and_by_how_much_and_no_time(running: Running) -> None:
     async with running(size=(140, 45), request=WRONG) as (app, pilot, client):
         shown = await until_shown(pilot, "gives a wrong answer, so it gets no time.")
-        assert "w1, layer 3: 4.2e-02, allowed 1e-05" in shown
+        assert "w1 in layer 3: row 17 is off by 4.2e-02, allowed 1.0e-05." in shown
         assert "■ gate FAIL" in shown
         assert "time ms" not in shown
         assert cell(app, "ladder", f"+cpu-blas,w1:{WRONG_KERNEL}", "ratio") == "FAIL"

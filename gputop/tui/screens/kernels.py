@@ -49,7 +49,9 @@ class KernelsScreen(ModalScreen[str | None]):
         return Text(f"{'▶' if chosen else ' '} {name}", Style(color=CURRENT if chosen else TEXT, bold=chosen))
 
     def on_mount(self) -> None:
-        self.query_one(OptionList).focus()
+        options = self.query_one(OptionList)
+        options.highlighted = options.get_option_index(self._site.kernel)
+        options.focus()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(event.option_id)

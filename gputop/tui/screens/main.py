@@ -33,7 +33,7 @@ from gputop.tui.widgets.phase_table import (
     failure,
     heading,
 )
-from gputop.tui.widgets.terms import LEAST_HEIGHT, TermsView
+from gputop.tui.widgets.terms import TermsView
 from gputop.tui.widgets.toggles import ToggleTable, explain_toggle
 from gputop.tui.widgets.turn import Turn
 from gputop.tui.widgets.verdict import VerdictLine
@@ -70,6 +70,10 @@ class MainScreen(Screen[None]):
         super().__init__()
         self._state = State()
         self._now_s = 0.0
+        self._words = 1
+        """Lines that verdict and advice share."""
+        self._spare = 0
+        """Rows that the phases leave."""
         self._composed = False
         self._lower = "toggles"
         """Which of toggles and dispatch is shown where there is room for one."""
@@ -119,8 +123,8 @@ class MainScreen(Screen[None]):
             if first_rows and state.current is not None:
                 self._table("ladder").highlight(state.current.rung)
             self._show_right(state)
-            self.query_one(VerdictLine).show(state)
-            self.query_one(AdviceLine).show(state)
+            taken = self.query_one(VerdictLine).show(state)
+            self.query_one(AdviceLine).show(state, self._words - taken)
             self.query_one(TroubleLine).show(state.trouble)
             self._explain()
             self._divide()
@@ -166,8 +170,8 @@ class MainScreen(Screen[None]):
         self.query_one(Heading).display = height >= layout.TALL_HEIGHT
         verdict, advice = layout.sentence_lines(width, height)
         self.query_one(VerdictLine).most = verdict
-        self.query_one(AdviceLine).most = advice
-        self.query_one("#words").styles.height = verdict + advice
+        self._words = verdict + advice
+        self.query_one("#words").styles.height = self._words
         self.query_one(TroubleLine).most = verdict
         left = layout.left_width(width)
         self.query_one("#left").styles.width = left
@@ -188,20 +192,18 @@ class MainScreen(Screen[None]):
             pane.count_rows()
 
     def _divide_right(self) -> None:
-        """The phases get what they need; what is left, if it is worth it, takes one of them apart."""
+        """The phases get what they need; what is left, if it is enough, takes one of them apart."""
         height = self.query_one("#right", Area).size.height
-        pane, terms = self._pane("phases"), self.query_one(TermsView)
-        spare = height - pane.wanted_height()
-        terms.display = (
-            spare >= LEAST_HEIGHT and self._table("phases").display and self._state.lane is not None
-        )
-        fits = spare >= 0 and self._table("phases").display
+        pane, measured = self._pane("phases"), self._table("phases").display
+        self._spare = height - pane.wanted_height() if measured else 0
+        fits = measured and self._spare >= 0
         pane.styles.height = pane.wanted_height() if fits else "1fr"
         self._show_terms()
 
     def _show_terms(self) -> None:
         table = self._table("phases")
-        self.query_one(TermsView).show(self._state, table.highlighted_key if table.has_focus else None)
+        site = table.highlighted_key if table.has_focus else None
+        self.query_one(TermsView).show(self._state, site, self._spare)
 
     def _divide_left(self) -> None:
         area = self.query_one("#left", Area)
@@ -213,6 +215,7 @@ class MainScreen(Screen[None]):
         heights = layout.left_heights(height, *wanted)
         for name in ("toggles", "dispatch"):
             panes[name].table.show_header = heights.stacked
+            panes[name].border_title = name if heights.stacked else ""
             panes[name].display = heights.stacked or name == self._lower
         turn = self.query_one(Turn)
         turn.display = not heights.stacked

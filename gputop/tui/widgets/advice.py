@@ -20,5 +20,6 @@ def advice_line(state: State) -> Text:
 class AdviceLine(Sentence):
     """Says what to try next."""
 
-    def show(self, state: State) -> None:
+    def show(self, state: State, most: int) -> None:
+        self.most = most
         self.say(advice_line(state))

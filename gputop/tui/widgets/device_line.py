@@ -98,16 +98,17 @@ def health_line(health: Health, width: int) -> Text:
     return line
 
 
-def gate_text(state: State) -> Text:
-    """How the plan of the rows passed its gate, and its first two logits."""
+def gate_text(state: State, room: int) -> Text:
+    """How the plan of the rows passed its gate, and its first two logits where there is room for them."""
     if state.lane is None or state.pending:
         return Text("")
     gate = state.lane.gate
     text = Text.assemble((gate.status, Style(color=GOOD if gate.ok else BAD, bold=not gate.ok)))
     if gate.pass_error is not None:
         text.append(f" {gate.pass_error:.1e}", Style(color=MUTED))
-    if gate.logits:
-        text.append("  logits " + " ".join(f"{logit:+.4f}" for logit in gate.logits[:2]), Style(color=FAINT))
+    logits = "  logits " + " ".join(f"{logit:+.4f}" for logit in gate.logits[:2])
+    if gate.logits and text.cell_len + len(logits) <= room:
+        text.append(logits, Style(color=FAINT))
     return text
 
 
@@ -121,9 +122,9 @@ class DeviceLine(Static):
         if lines > 1:
             health = state.window.health if state.window else Health()
             below = health_line(health, width)
-            aside = gate_text(state) if gate else Text(state.doing, Style(color=FAINT, italic=True))
-            room = width - below.cell_len - 2
-            aside.truncate(max(0, room), overflow="ellipsis")
+            room = max(0, width - below.cell_len - 2)
+            aside = gate_text(state, room) if gate else Text(state.doing, Style(color=FAINT, italic=True))
+            aside.truncate(room, overflow="ellipsis")
             if room >= LEAST_ASIDE:
                 below = Text.assemble(below, " " * max(2, width - below.cell_len - aside.cell_len), aside)
             text = Text("\n").join((text, below))

@@ -20,6 +20,8 @@ from gputop.tui.widgets.keyed_table import Cells, KeyedTable
 from gputop.units import UNKNOWN, ratio, seconds, whole
 
 UNDER_HALF = 0.5
+WIDE_HEADING = 60
+"""Cells that a heading has for how its plan passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Drawn:
     draw: Draw
     label: str | None = None
     right: bool = True
+    comfort: int = 0
     grows_to: int = 0
     priority: int | None = None
 
@@ -132,7 +135,11 @@ DRAWN = {
     "phase": Drawn(9, _phase, right=False, grows_to=12),
     "count": Drawn(2, lambda row, context: _plain(whole(row.count), context, MUTED)),
     "kernel": Drawn(
-        12, lambda row, context: _plain(row.kernel or "", context, MUTED), right=False, grows_to=24
+        12,
+        lambda row, context: _plain(row.kernel or "", context, MUTED),
+        right=False,
+        comfort=18,
+        grows_to=24,
     ),
     "time_s": Drawn(7, _time),
     "time_mad_s": Drawn(6, _spread),
@@ -141,7 +148,7 @@ DRAWN = {
     "binds": Drawn(9, _binds, right=False),
     "occupancy_theoretical": Drawn(5, _occupancy, label="occup"),
     "delta_s": Drawn(9, _delta),
-    "ratio": Drawn(6, _ratio),
+    "ratio": Drawn(7, _ratio),
 }
 TEXT_COLUMNS = ("floor_term", "runner_up")
 UNIT_LABELS = {"time_s": "time {}", "floor_s": "floor {}", "delta_s": "Δ {}", "time_mad_s": "± {}"}
@@ -152,7 +159,7 @@ BAR = Column(
     6,
     3,
     short="bar",
-    comfort=10,
+    comfort=16,
     grows_to=30,
     doc="The longest phase at full width: solid up to the floor, shaded beyond it",
 )
@@ -172,6 +179,7 @@ def screen_columns() -> tuple[Column, ...]:
                 drawn.width if drawn else record.width,
                 drawn.priority if drawn and drawn.priority is not None else record.priority,
                 right=drawn.right if drawn else record.key not in TEXT_COLUMNS,
+                comfort=drawn.comfort if drawn else 0,
                 grows_to=drawn.grows_to if drawn else 0,
                 doc=record.doc,
             )
@@ -285,7 +293,7 @@ def heading(state: State) -> Text:
         return Text.assemble(
             (state.current_word or "", Style(color=TEXT, bold=True)), (old, Style(color=PINNED))
         )
-    line = Text.assemble((lane.plan, Style(color=TEXT, bold=True)), "  ", gate_text(state))
+    line = Text.assemble((lane.plan, Style(color=TEXT, bold=True)), "  ", gate_text(state, WIDE_HEADING))
     if lane.host_bound:
         line.append(f"  host bound, submit {seconds(lane.submit_s)}", Style(color=PINNED))
     return line
@@ -299,11 +307,11 @@ def failure(state: State) -> Text:
     text = Text.assemble(("FAIL", Style(color=BAD, bold=True)))
     text.append(f"  {lane.plan} gives a wrong answer, so it gets no time.\n\n", Style(color=TEXT))
     text.append(f"{lane.gate.where}\n", Style(color=TEXT))
-    for check in lane.gate.checks:
-        if not check.ok:
-            error = "not finite" if check.error is None else f"{check.error:.1e}"
-            text.append(f"  {check.site}, layer {check.layer}: {error}", Style(color=BAD))
-            text.append(f", allowed {check.tolerance:.0e}\n", Style(color=MUTED))
+    wrong = [check for check in lane.gate.checks if not check.ok]
+    for check in wrong if len(wrong) > 1 else ():
+        error = "not finite" if check.error is None else f"{check.error:.1e}"
+        text.append(f"  {check.site}, layer {check.layer}: {error}", Style(color=BAD))
+        text.append(f", allowed {check.tolerance:.0e}\n", Style(color=MUTED))
     text.append("\nChoose another rung, or flip back what was changed last.", Style(color=MUTED))
     return text
 

@@ -13,6 +13,9 @@ class Sentence(Static):
 
     most = 1
 
-    def say(self, text: Text) -> None:
+    def say(self, text: Text) -> int:
+        """Returns the lines it takes."""
         # The terminal's width, not its own: one that was hidden until here has no size yet.
-        self.update(in_lines(text, self.app.size.width - self.gutter.width, self.most))
+        lines = in_lines(text, self.app.size.width - self.gutter.width, self.most)
+        self.update(lines)
+        return lines.plain.count("\n") + 1

@@ -13,8 +13,6 @@ from gputop.tui.widgets.phase_table import lane_unit, worst_phase
 
 LABEL_WIDTH = 12
 VALUE_WIDTH = 9
-LEAST_HEIGHT = 6
-"""Below this many rows it says too little to be shown."""
 
 
 def terms_text(state: State, site: str | None, width: int) -> Text:
@@ -64,5 +62,8 @@ def _line(
 class TermsView(Static):
     """Fills the room that a tall terminal leaves below the phases."""
 
-    def show(self, state: State, site: str | None) -> None:
-        self.update(terms_text(state, site, self.content_size.width))
+    def show(self, state: State, site: str | None, spare: int) -> None:
+        """Shown whole in `spare` rows, or not at all."""
+        text = terms_text(state, site, self.content_size.width)
+        self.display = bool(text) and text.plain.count("\n") + self.gutter.height <= spare
+        self.update(text)

@@ -51,5 +51,6 @@ def _rows_of(state: State) -> str:
 class VerdictLine(Sentence):
     """Says whether the change is real."""
 
-    def show(self, state: State) -> None:
-        self.say(verdict_line(state))
+    def show(self, state: State) -> int:
+        """Returns the lines it takes."""
+        return self.say(verdict_line(state))

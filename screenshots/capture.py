@@ -1,0 +1,102 @@
+"""Draw the screenshots from the running app: `python screenshots/capture.py [NAME...]`.
+
+Each picture is the real screen over a real worker on the cpu backend, driven by keys and exported by
+Textual as SVG. Headless Chromium makes the PNG: it alone keeps the cells of the SVG aligned. Needs
+`chromium` and the Fira Code font (Debian: chromium, fonts-firacode).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from textual.pilot import Pilot
+
+from gputop.client import Client
+from gputop.tui.app import GputopApp
+from gputop.tui.options import Options
+from gputop.workloads import parse_workload
+
+HERE = Path(__file__).parent
+PATIENCE_S = 300.0
+VIEW_BOX = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
+WEB_FONT = re.compile(r".*cdnjs.*\n")
+LOCAL_FONT = re.compile(r'local\("FiraCode-[A-Za-z]*"\),')
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One PNG: where the app is started, and what is pressed. `…` waits for a window of the plan chosen."""
+
+    name: str
+    columns: int
+    rows: int
+    workload: str
+    keys: tuple[str, ...]
+
+
+WAIT = "…"
+PICTURES = (
+    Picture("main-80x24", 80, 24, "gpt2-small", (WAIT,)),
+    Picture("main-140x45", 140, 45, "gpt2-small", (WAIT, "down", "enter", WAIT)),
+    Picture("kernels-100x30", 100, 30, "gpt2-small", (WAIT, "d", "down", "down", "enter")),
+    Picture("help-100x40", 100, 40, "tiny", (WAIT, "question_mark")),
+)
+
+
+async def draw(picture: Picture) -> str:
+    """The screen as SVG."""
+    app = GputopApp(Options("cpu", parse_workload(picture.workload)), Client())
+    async with app.run_test(size=(picture.columns, picture.rows)) as pilot:
+        for key in picture.keys:
+            if key == WAIT:
+                await window_of_the_plan(app, pilot)
+            else:
+                await pilot.press(key)
+        await pilot.pause()
+        return app.export_screenshot(title="gputop")
+
+
+async def window_of_the_plan(app: GputopApp, pilot: Pilot[int]) -> None:
+    """Wait until the plan chosen has been measured and drawn."""
+    deadline = monotonic() + PATIENCE_S
+    while app.state.lane is None or app.state.pending or not app.is_drawn:
+        if monotonic() > deadline or app.state.trouble:
+            raise SystemExit(f"no window: {app.state.trouble or 'out of patience'}")
+        await pilot.pause(0.05)
+
+
+def to_png(svg: str, target: Path) -> None:
+    """By Chromium, without a look at the network: the font is the local one."""
+    found = VIEW_BOX.search(svg)
+    if found is None:
+        raise SystemExit("Textual's SVG has no viewBox.")
+    width, height = (int(float(size)) + 1 for size in found.groups())
+    drawing = LOCAL_FONT.sub('local("FiraCode"),', WEB_FONT.sub("", svg))
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "page.html"
+        page.write_text(f'<body style="margin:0">{drawing}', encoding="utf-8")
+        command = [
+            "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            f"--user-data-dir={folder}/profile", f"--window-size={width},{height}",
+            f"--screenshot={target}", page.as_uri(),
+        ]  # fmt: skip
+        subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+
+
+def main(names: list[str]) -> None:
+    for picture in PICTURES:
+        if not names or picture.name in names:
+            to_png(asyncio.run(draw(picture)), HERE / f"{picture.name}.png")
+            print(f"{picture.name}.png")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
