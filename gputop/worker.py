@@ -43,6 +43,7 @@ from gputop.protocol import (
     decode_request,
     encode,
 )
+from gputop.times import mark
 
 if TYPE_CHECKING:
     from gputop.session import Replay, Session
@@ -58,6 +59,7 @@ def main() -> int:
     """Serve until told goodbye; returns the exit code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable()
+    mark("worker: started")
     requests, events = _take_descriptors()
     try:
         _Worker(requests, events).serve()
@@ -125,7 +127,9 @@ class _Worker:
         threading.Thread(target=self._read, name="requests", daemon=True).start()
         try:
             while (job := self._jobs.get()) is not None:
+                mark(f"worker: {type(job.request).__name__}")
                 self._emit(self._answer(job))
+                mark("worker: answered")
         finally:
             if self._session is not None:
                 self._session.close()
@@ -240,6 +244,7 @@ class _Worker:
 
     def _teller(self, request_id: int) -> Callable[[str], None]:
         def say(text: str) -> None:
+            mark(f"worker: {text}")
             if self._budget.take():
                 self._emit(Progress(id=request_id, text=text))
 

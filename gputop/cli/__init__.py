@@ -17,11 +17,14 @@ INTERNAL_FAULT = 70
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     from gputop.cli.commands import dispatch
+    from gputop.times import mark
 
+    mark("gputop: started")
     try:
         code = dispatch(list(sys.argv[1:] if argv is None else argv))
         # Written here so that a reader that left (`| head`) is noticed here and not at interpreter exit.
         sys.stdout.flush()
+        mark("gputop: done")
         return code
     except GputopError as error:
         _tell(f"gputop: {error}")

@@ -13,6 +13,7 @@ from gputop.errors import BadInput, WorkerLost
 from gputop.protocol import Opened
 from gputop.results import Window
 from gputop.spec import PlanRequest
+from gputop.times import mark
 
 Result = TypeVar("Result")
 
@@ -36,6 +37,7 @@ class Bench:
 
     def __enter__(self) -> Self:
         self.client.__enter__()
+        mark("gputop: opening")
         try:
             self.opened = self.client.open(
                 self._options.backend,
@@ -52,6 +54,7 @@ class Bench:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        mark("gputop: saying goodbye")
         self.narrator.clear()
         self.client.__exit__(kind, error, trace)
 

@@ -34,6 +34,7 @@ class Session:
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
+        self._rung_views: tuple[RungView, ...] | None = None
 
     @classmethod
     def open(
@@ -75,12 +76,19 @@ class Session:
 
     def rung_views(self) -> tuple[RungView, ...]:
         """The backend's rungs, each with why it can't run here where it can't."""
-        return tuple(
-            RungView(
-                rung.id, rung.number, rung.kind, rung.idea, self._refusal(PlanRequest(rung.id)), rung.before
+        if self._rung_views is None:
+            self._rung_views = tuple(
+                RungView(
+                    rung.id,
+                    rung.number,
+                    rung.kind,
+                    rung.idea,
+                    self._refusal(PlanRequest(rung.id)),
+                    rung.before,
+                )
+                for rung in self._bench.catalog.rungs_of(self._bench.backend.name)
             )
-            for rung in self._bench.catalog.rungs_of(self._bench.backend.name)
-        )
+        return self._rung_views
 
     def view(self, request: PlanRequest) -> PlanView:
         """The plan resolved, with every toggle and dispatch entry as it stands on it."""

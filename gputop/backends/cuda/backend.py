@@ -25,6 +25,7 @@ from gputop.catalog import plan_dims
 from gputop.registry import Registry
 from gputop.results import Ceilings, DeviceFacts, Health
 from gputop.spec import Dims, Plan, Step, Workload
+from gputop.times import mark
 
 LIBRARY_BYTES = 64 << 20
 """What the libraries take for their workspaces when a plan first uses them."""
@@ -39,12 +40,14 @@ class CudaBackend:
 
     def __init__(self, workload: Workload, device: str | None, say: Say, kernels_dir: Path | None) -> None:
         """NotHere when the device is not here; BadInput when memory or a measuring kernel is refused."""
+        mark("cuda: devices and NVML")
         self.workload = workload
         self._device = choose(visible_devices(), device)
         self._nvml = Nvml(self._device.uuid)
         before = self._nvml.pids()
         say(f"opening {self._device.name}")
         self._context = Context(self._device.index)
+        mark("cuda: kernels and rungs")
         self._nvml.appeared_since(before)
         ours = paths.kernels_dir()
         self._sources = Sources((kernels_dir, ours) if kernels_dir and kernels_dir != ours else (ours,))
@@ -52,12 +55,15 @@ class CudaBackend:
         self._tools = Tools(self._context)
         say("comparing weights drawn on the device with NumPy's")
         check_fill(self._context, self._tools, workload)
+        mark("cuda: the timer's floor")
         self._timer = Timer(self._context, self._tools)
         self.timer_floor_s = self._timer.floor_s
         self._libraries = Libraries(self._context, self._timer)
         self._binder = Binder(self._context, self._sources, self._libraries)
         self._ceilings: Ceilings | None = None
+        mark("cuda: CUPTI")
         self._recorder, self._recorder_note = open_recorder(self._context)
+        mark("cuda: facts")
         self._facts = self._read_facts()
 
     def facts(self) -> DeviceFacts:

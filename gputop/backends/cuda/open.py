@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,7 @@ from gputop.backends.base import Say
 from gputop.backends.cuda.compile import MEND, toolchain
 from gputop.errors import NotHere
 from gputop.spec import Workload
+from gputop.times import mark
 
 if TYPE_CHECKING:
     from gputop.backends.cuda.backend import CudaBackend
@@ -35,10 +38,20 @@ def open_backend(
 
     NotHere when the device, the driver or a library is missing.
     """
+    # The driver takes its time to start, which the imports may take too.
+    threading.Thread(target=_start_driver, name="cuda-driver", daemon=True).start()
     _require()
+    mark("cuda: importing the backend")
     from gputop.backends.cuda.backend import CudaBackend
 
     return CudaBackend(workload, device, say, kernels_dir)
+
+
+def _start_driver() -> None:
+    with suppress(Exception):
+        from cuda.bindings import driver
+
+        driver.cuInit(0)
 
 
 def _require() -> None:
@@ -46,7 +59,9 @@ def _require() -> None:
     for package, name in (("cupy", "CuPy"), ("cuda.bindings", "cuda-bindings")):
         if not _installed(package):
             raise NotHere(f"{name} is not installed; {MEND}.")
+    mark("cuda: CuPy and the driver")
     _require_driver()
+    mark("cuda: NVRTC")
     toolchain()
 
 

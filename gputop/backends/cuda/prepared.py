@@ -23,6 +23,7 @@ from gputop.backends.cuda.timing import Timer
 from gputop.backends.cuda.tools import Tools
 from gputop.backends.cuda.weights import DeviceWeights
 from gputop.spec import Dims, LaunchFacts, Plan, Step, View
+from gputop.times import mark
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,6 +83,7 @@ class CudaPrepared:
         self._bound = binder.bind(steps, self._memory, plan, dims)
         self._calls: tuple[Call, ...] = tuple(call for step in self._bound for call in step.calls)
         self._prove(self._bound, self._memory, say)
+        mark("cuda: facts of the launches")
         self._facts = launch_facts(context, self._bound)
         self._graph: Any = None
         if plan.graph:

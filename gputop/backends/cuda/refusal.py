@@ -16,13 +16,14 @@ class Package:
     """What must be importable, and what to say and do where it is not."""
 
     module: str
+    """Top level: of a submodule Python would import the whole package to answer."""
     sentence: str
 
 
 TORCH = Package("torch", "PyTorch is not installed; pip install 'gputop-roofline[torch]'.")
 PEER_PACKAGES: Mapping[str, Package] = {"torch-eager": TORCH, "torch-compile": TORCH}
 LIBRARY_PACKAGES: Mapping[str, Package] = {
-    "cublaslt": Package("nvmath.bindings", "cuBLASLt needs nvmath; pip install 'gputop-roofline[blaslt]'."),
+    "cublaslt": Package("nvmath", "cuBLASLt needs nvmath; pip install 'gputop-roofline[blaslt]'."),
 }
 
 
@@ -48,8 +49,4 @@ def _of_kernel(kernel: Kernel, arch: str, sources: Sources) -> str | None:
 
 
 def _missing(package: Package) -> str | None:
-    try:
-        found = importlib.util.find_spec(package.module)
-    except ModuleNotFoundError:
-        found = None
-    return package.sentence if found is None else None
+    return package.sentence if importlib.util.find_spec(package.module) is None else None
