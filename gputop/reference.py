@@ -8,8 +8,7 @@ with the package (`ship` writes them, and a test computes them again).
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
+import io
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +18,7 @@ import numpy as np
 
 from gputop import __version__
 from gputop.fill import tokens
-from gputop.paths import PACKAGE, cache_dir
+from gputop.paths import PACKAGE, cache_dir, keep
 from gputop.spec import LAYERNORM_EPS, Dims, Workload
 from gputop.weights import master
 
@@ -131,11 +130,6 @@ def _kept(workload: Workload, token_set: int, sequences: int) -> Doubles | None:
 
 
 def _save(file: Path, logits: Doubles) -> None:
-    """Whole or not at all; a cache that can't be written costs only the next run's time."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".part", delete=False) as part:
-            np.save(part, logits)
-        os.replace(part.name, file)
-    except OSError:
-        return
+    content = io.BytesIO()
+    np.save(content, logits)
+    keep(file, content.getvalue())

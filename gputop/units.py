@@ -16,18 +16,20 @@ def significant(value: float, digits: int = 3) -> str:
     """`value` to `digits` significant digits, never in exponent form: 0.0123, 1.23, 123, 1230."""
     if value == 0:
         return "0"
-    rounded = float(f"{value:.{digits - 1}e}")
+    rounded = _rounded(value, digits)
+    if not math.isfinite(rounded):
+        return UNKNOWN
     decimals = digits - 1 - math.floor(math.log10(abs(rounded)))
     return f"{rounded:.{max(0, decimals)}f}"
 
 
 def si(value: float | None, unit: str, digits: int = 3) -> str:
     """`value` in the prefix of `unit` that leaves one to three digits before the point: `1.23 ms`."""
-    if value is None or not math.isfinite(value):
+    rounded = math.nan if value is None else _rounded(value, digits)
+    if not math.isfinite(rounded):
         return UNKNOWN
-    if value == 0:
+    if rounded == 0:
         return f"0 {unit}"
-    rounded = float(f"{value:.{digits - 1}e}")
     exponent = 3 * math.floor(math.log10(abs(rounded)) / 3)
     exponent = min(max(exponent, min(_PREFIXES)), max(_PREFIXES))
     return f"{significant(rounded * 10.0**-exponent, digits)} {_PREFIXES[exponent]}{unit}"
@@ -101,3 +103,8 @@ def text(value: str | None) -> str:
 
 def yes_no(value: bool | None) -> str:
     return UNKNOWN if value is None else ("yes" if value else "no")
+
+
+def _rounded(value: float, digits: int) -> float:
+    """To `digits` significant digits; the largest floats round to infinity."""
+    return float(f"{value:.{digits - 1}e}")

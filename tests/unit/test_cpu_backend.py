@@ -7,7 +7,9 @@ import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -239,7 +241,12 @@ def test_unreadable_files_are_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert machine.free_bytes() > 0
 
 
-PEAK = Ceiling("fp32", 1e11, "FLOP/s", "as tested")
+KEPT = Ceilings(
+    "here",
+    None,
+    "2026-01-01T00:00:00+00:00",
+    tuple(Ceiling(name, 1e11, "FLOP/s", "as tested") for name in ceilings.NAMES),
+)
 
 
 @pytest.fixture
@@ -255,13 +262,8 @@ def test_ceilings_are_measured_kept_and_read_back(
     said: list[str] = []
     measured = ceilings.measure((), said.append)
     assert said
-    assert {item.name: item.unit for item in measured.items} == {
-        "fp32": "FLOP/s",
-        "fp32_1": "FLOP/s",
-        "dram_read": "B/s",
-        "dram_read_1": "B/s",
-        "call": "s",
-    }
+    units = dict(zip(ceilings.NAMES, ("FLOP/s", "FLOP/s", "B/s", "B/s", "s"), strict=True))
+    assert {item.name: item.unit for item in measured.items} == units
     assert all(item.value > 0 for item in measured.items)
     for name in ("fp32", "dram_read"):
         assert (measured.get(name) or 0) >= (measured.get(f"{name}_1") or 0)
@@ -283,16 +285,37 @@ def test_peaks_of_a_busy_machine_say_so_and_are_not_kept(
     assert ceilings.load() is None
 
 
-def test_a_broken_cache_is_measured_again(cache: Path) -> None:
-    kept = Ceilings("here", None, "2026-01-01T00:00:00+00:00", (PEAK,))
-    ceilings.save(kept)
-    assert ceilings.load() == kept
+def damaged(**fields: Any) -> bytes:
+    """The file with one peak's fields replaced."""
+    first, *others = KEPT.items
+    items = (replace(first, **fields), *others)
+    return msgspec.json.encode(replace(KEPT, items=items))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{half",
+        b"null",
+        b"\xff\xfe\x00",
+        msgspec.json.encode(replace(KEPT, items=())),
+        msgspec.json.encode(replace(KEPT, items=KEPT.items[1:])),
+        damaged(value=0.0),
+        damaged(value=-1e9),
+        damaged(name="fp64"),
+        damaged(status="measured on a busy machine"),
+    ],
+)
+def test_a_broken_cache_is_measured_again(cache: Path, content: bytes) -> None:
+    ceilings.save(KEPT)
+    assert ceilings.load() == KEPT
     (file,) = (cache / "ceilings").iterdir()
-    file.write_text("{half")
+    file.write_bytes(content)
     assert ceilings.load() is None
 
 
 def test_a_cache_that_can_not_be_written_is_no_error(cache: Path) -> None:
     (cache / "ceilings").write_text("a file where the folder should be")
-    ceilings.save(replace(Ceilings("here", None, "", (PEAK,))))
+    ceilings.save(KEPT)
     assert ceilings.load() is None

@@ -58,3 +58,12 @@ def test_fractions_ratios_and_words() -> None:
     assert units.yes_no(None) == units.UNKNOWN
     assert units.text("") == units.UNKNOWN
     assert units.whole(0) == "0"
+
+
+@given(st.floats())
+def test_any_number_has_a_text(value: float) -> None:
+    for show in (units.seconds, units.percent, units.ratio, units.number, units.scientific, units.celsius):
+        text = show(value)
+        assert text
+        assert "inf" not in text
+        assert "nan" not in text

@@ -6,7 +6,7 @@ A peak is the best of several tries: anything that disturbs only makes it smalle
 from __future__ import annotations
 
 import hashlib
-import os
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,9 +22,10 @@ from gputop.aligned import aligned
 from gputop.backends.base import Say
 from gputop.backends.cpu import machine
 from gputop.backends.cpu.memory import Floats
-from gputop.paths import cache_dir
+from gputop.paths import cache_dir, keep
 from gputop.results import SCHEMA_CEILINGS, Ceiling, Ceilings
 
+NAMES = ("fp32", "fp32_1", "dram_read", "dram_read_1", "call")
 PEAK_SIDE = 768
 """Side of the square product that shows the BLAS at its best: well above its blocking sizes."""
 READ_BYTES = 256 << 20
@@ -58,31 +59,31 @@ def measure(weights: Iterable[Floats], say: Say) -> Ceilings:
 
 
 def load() -> Ceilings | None:
-    """Those kept for this machine, NumPy, BLAS and number of threads; None when there are none."""
+    """Those kept for this machine, NumPy, BLAS and number of threads; None when there are none to trust."""
     try:
-        return msgspec.json.decode(_cache_file().read_bytes(), type=Ceilings)
+        kept = msgspec.json.decode(_cache_file().read_bytes(), type=Ceilings)
     except (OSError, msgspec.DecodeError):
         return None
+    return kept if _trusted(kept) else None
 
 
 def save(ceilings: Ceilings) -> None:
-    """Keep them if they can be trusted. A cache that can't be written costs its time again, no more."""
-    if any(item.status != "ok" for item in ceilings.items):
-        return
-    path = _cache_file()
-    part = path.with_suffix(f".{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(msgspec.json.encode(ceilings))
-        part.replace(path)
-    except OSError:
-        return
+    """Keep them if they can be trusted."""
+    if _trusted(ceilings):
+        keep(_cache_file(), msgspec.json.encode(ceilings))
 
 
 def timer_floor_s() -> float:
     """Step of the clock and its spread: the 99th percentile of what lies between two stamps in a row."""
     stamps = [perf_counter() for _ in range(STAMPS)]
     return float(np.percentile(np.diff(stamps), 99))
+
+
+def _trusted(ceilings: Ceilings) -> bool:
+    """Whether all peaks are there, and each is a rate or a time measured on a quiet machine."""
+    return {item.name for item in ceilings.items} == set(NAMES) and all(
+        item.status == "ok" and 0 < item.value < math.inf for item in ceilings.items
+    )
 
 
 def _cache_file() -> Path:
