@@ -191,6 +191,7 @@ def test_loops_to_blas_is_faster(session: Session) -> None:
         assert delta.verdict != "SLOWER"
         if delta.verdict == "FASTER":
             break
+    assert delta is not None
     if delta.verdict != "FASTER" and delta.aa_floor > BUSY_FLOOR:
         pytest.skip(f"this machine is too busy to tell: copies of one plan differ by {delta.aa_floor:.0%}")
     assert delta.verdict == "FASTER"
