@@ -7,7 +7,8 @@ struct BandwidthArgs {
     float4* out;          // copy: as long as `in`; reads: one float4, written only if the sum is its own poison
     long long* elapsed;   // cycles, ns
     int blocks16_low, blocks16_high;   // 16-byte words of `in`
-    int repeats;
+    int repeats;   // l2_read: walks of all its steps
+    int stride;    // l2_read: steps from one to the next, without a factor in common with their number
 };
 
 constexpr int IN_FLIGHT = 8;
@@ -62,23 +63,59 @@ extern "C" __global__ void __launch_bounds__(512, 2) dram_copy(const __grid_cons
     report(begin, args.elapsed);
 }
 
-// Every block walks the whole of `in`, which lies in L2, from a start of its own; .cg passes L1 by.
+// A tile of consecutive words a block at a time: whole DRAM pages are read and written in one go.
+template <bool STREAMED>
+__device__ __forceinline__ void copy_tiles(const BandwidthArgs& args) {
+    const Stamp begin = now();
+    const long long count = words(args);
+    const long long tile = static_cast<long long>(blockDim.x) * IN_FLIGHT;
+    for (long long base = blockIdx.x * tile; base < count; base += gridDim.x * tile) {
+        const float4* in = args.in + base + threadIdx.x;
+        float4* out = args.out + base + threadIdx.x;
+        if (base + tile > count) {
+            for (long long i = threadIdx.x; base + i < count; i += blockDim.x) args.out[base + i] = args.in[base + i];
+            break;
+        }
+        float4 value[IN_FLIGHT];
+#pragma unroll
+        for (int j = 0; j < IN_FLIGHT; ++j) value[j] = STREAMED ? __ldcs(in + j * blockDim.x) : in[j * blockDim.x];
+#pragma unroll
+        for (int j = 0; j < IN_FLIGHT; ++j) {
+            if (STREAMED)
+                __stcs(out + j * blockDim.x, value[j]);
+            else
+                out[j * blockDim.x] = value[j];
+        }
+    }
+    report(begin, args.elapsed);
+}
+
+extern "C" __global__ void __launch_bounds__(512, 2) dram_copy_tiles(const __grid_constant__ BandwidthArgs args) {
+    copy_tiles<true>(args);
+}
+
+extern "C" __global__ void __launch_bounds__(512, 2) dram_copy_cached(const __grid_constant__ BandwidthArgs args) {
+    copy_tiles<false>(args);
+}
+
+// Every block walks all steps of `in`, which lies in L2, in the same order from a step of its own: no two
+// blocks read the same words at once, which one answer of L2 could serve. .cg passes L1 by.
 extern "C" __global__ void __launch_bounds__(512, 2) l2_read(const __grid_constant__ BandwidthArgs args) {
     const Stamp begin = now();
-    const int count = static_cast<int>(words(args));
     const int step = blockDim.x * IN_FLIGHT;
+    const int steps = static_cast<int>(words(args)) / step;
+    int at = blockIdx.x % steps;
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    for (int repeat = 0; repeat < args.repeats; ++repeat) {
-        int base = static_cast<int>((static_cast<long long>(count / step) * blockIdx.x / gridDim.x) * step);
-        for (int done = 0; done + step <= count; done += step) {
-            float4 value[IN_FLIGHT];
+#pragma unroll 1
+    for (int done = 0; done < args.repeats * steps; ++done) {
+        const float4* in = args.in + static_cast<long long>(at) * step + threadIdx.x;
+        float4 value[IN_FLIGHT];
 #pragma unroll
-            for (int j = 0; j < IN_FLIGHT; ++j) value[j] = __ldcg(args.in + base + j * blockDim.x + threadIdx.x);
+        for (int j = 0; j < IN_FLIGHT; ++j) value[j] = __ldcg(in + j * blockDim.x);
 #pragma unroll
-            for (int j = 0; j < IN_FLIGHT; ++j) add(sum, value[j]);
-            base += step;
-            if (base + step > count) base = 0;
-        }
+        for (int j = 0; j < IN_FLIGHT; ++j) add(sum, value[j]);
+        at += args.stride;
+        if (at >= steps) at -= steps;
     }
     keep(args, sum);
     report(begin, args.elapsed);

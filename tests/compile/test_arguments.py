@@ -29,6 +29,8 @@ MEASURE_STRUCTS = {
     ("measure/blocker.cu", "empty"): 8,
     ("measure/bandwidth.cu", "dram_read"): 40,
     ("measure/bandwidth.cu", "dram_copy"): 40,
+    ("measure/bandwidth.cu", "dram_copy_tiles"): 40,
+    ("measure/bandwidth.cu", "dram_copy_cached"): 40,
     ("measure/bandwidth.cu", "l2_read"): 40,
     ("measure/ffma.cu", "ffma_loop"): 24,
     ("measure/mma.cu", "mma_tf32_loop"): 24,

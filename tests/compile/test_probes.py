@@ -68,7 +68,17 @@ def test_wgmma_waits_once_a_batch(tmp_path: Path) -> None:
     assert sum(count for opcode, count in found.items() if "DEPBAR" in opcode) == 1
 
 
-@pytest.mark.parametrize("entry", ["dram_read", "dram_copy", "l2_read"])
+@pytest.mark.parametrize(
+    "entry", ["dram_read", "dram_copy", "dram_copy_tiles", "dram_copy_cached", "l2_read"]
+)
 def test_bandwidth_probes_keep_eight_wide_loads_in_flight(entry: str, tmp_path: Path) -> None:
     found = loop(instructions("measure/bandwidth.cu", entry, tmp_path))
     assert sum(count for opcode, count in found.items() if re.match(r"LDG\..*128", opcode)) == 8
+
+
+def test_the_l2_probe_passes_l1_by(tmp_path: Path) -> None:
+    """A load that must see what other SMs wrote can't be answered by this SM's own cache."""
+    found = loop(instructions("measure/bandwidth.cu", "l2_read", tmp_path))
+    loads = [opcode for opcode in found if opcode.startswith("LDG")]
+    assert loads
+    assert all(opcode.endswith("STRONG.GPU") for opcode in loads), loads

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from gputop.backends.cuda.context import Context
 from gputop.backends.cuda.health import Nvml
 from gputop.backends.cuda.launch import Geometry, KernelLaunch
 from gputop.backends.cuda.probes import Stamp, Stopwatch, best, clock_words
-from gputop.backends.cuda.timing import Timer
+from gputop.backends.cuda.timing import Call, Timer
 from gputop.backends.cuda.tools import Tools, halves
 from gputop.device import find_model
 from gputop.results import Ceiling, DeviceFacts
@@ -25,7 +26,15 @@ L2_SHARE = 4
 """The L2 probe reads this part of the cache: small enough to stay in whichever half of it is near."""
 L2_STEP_BYTES = THREADS * 8 * WORD16
 L2_REPEATS = 4
-WAVES = (1, 2, 4, 8)
+COPIES = {
+    "dram_copy": "eight streams",
+    "dram_copy_tiles": "tile by tile",
+    "dram_copy_cached": "tile by tile through the caches",
+}
+"""Entry -> how its `how` says what it does."""
+DEVICE_TO_DEVICE = 3
+"""Of cudaMemcpyKind."""
+WAVES = (1, 2, 4, 8, 32)
 """Grids tried, in fills of the device: which one is fastest differs from card to card."""
 NOISE = 0x3F8E2A51
 
@@ -59,21 +68,44 @@ class MemoryProbes:
         return self._ceiling("dram_read", size, reading, steady, how, self._datasheet())
 
     def _copy(self, source: Any, target: Any, size: int) -> Ceiling:
-        call, words, reading = best(self._grids("dram_copy", source, target, size), self._stopwatch)
+        """The fastest of our own ways and the driver's: which one that is differs from card to card."""
+        candidates: list[tuple[Call, str]] = [
+            (call, f"{way}, {words}")
+            for entry, way in COPIES.items()
+            for call, words in self._grids(entry, source, target, size)
+        ]
+        candidates.append((self._driver_copy(source, target, size), "by the driver's own copy"))
+        call, words, reading = best(candidates, self._stopwatch)
         steady, seen = self._stopwatch.sustained(call, reading.seconds)
         clock = clock_words(steady.clock_hz, seen)
         how = f"copy of {size >> 20} MiB, read and written counted, {words}; {clock}"
         return self._ceiling("dram_copy", 2 * size, reading, steady, how, self._datasheet())
 
+    def _driver_copy(self, source: Any, target: Any, size: int) -> Call:
+        def copy() -> None:
+            self._context.copy_async(target.data.ptr, source.data.ptr, size, DEVICE_TO_DEVICE)
+
+        return copy
+
     def _l2(self, source: Any, target: Any) -> Ceiling:
-        size = max(L2_STEP_BYTES, self._context.l2_bytes // L2_SHARE // L2_STEP_BYTES * L2_STEP_BYTES)
-        blocks = self._resident("l2_read") * self._context.sm_count
-        call = self._launch("l2_read", source, target, size, blocks)
-        reading = self._stopwatch.burst(call)
+        """One or two blocks an SM, each at steps of its own at any time."""
+        share, sms = self._context.l2_bytes // L2_SHARE, self._context.sm_count
+        candidates = []
+        for resident in range(1, self._resident("l2_read") + 1):
+            steps = max(1, share // L2_STEP_BYTES, resident * sms)
+            if resident > 1 and steps * L2_STEP_BYTES > self._context.l2_bytes // 2:
+                break
+            call = self._launch("l2_read", source, target, steps * L2_STEP_BYTES, resident * sms, steps)
+            candidates.append((resident * sms * steps * L2_STEP_BYTES * L2_REPEATS, call))
+        timed = [(size, call, self._stopwatch.burst(call)) for size, call in candidates]
+        size, call, reading = max(timed, key=lambda entry: entry[0] / entry[2].seconds)
         steady, seen = self._stopwatch.sustained(call, reading.seconds)
-        clock = clock_words(steady.clock_hz, seen)
-        how = f"every block reads the same {size >> 20} MiB past L1, {blocks} blocks; {clock}"
-        return self._ceiling("l2_read", blocks * L2_REPEATS * size, reading, steady, how, None)
+        blocks = call.geometry.blocks
+        how = (
+            f"{blocks} blocks read {size // blocks // L2_REPEATS >> 20} MiB past L1, no two the same words "
+            f"at once; {clock_words(steady.clock_hz, seen)}"
+        )
+        return self._ceiling("l2_read", size, reading, steady, how, None)
 
     def _grids(self, entry: str, source: Any, target: Any, size: int) -> list[tuple[KernelLaunch, str]]:
         fill = self._resident(entry) * self._context.sm_count
@@ -85,14 +117,17 @@ class MemoryProbes:
     def _resident(self, entry: str) -> int:
         return max(1, self._tools.function("bandwidth.cu", entry).blocks_per_sm(THREADS, 0))
 
-    def _launch(self, entry: str, source: Any, target: Any, size: int, blocks: int) -> KernelLaunch:
+    def _launch(
+        self, entry: str, source: Any, target: Any, size: int, blocks: int, steps: int = 1
+    ) -> KernelLaunch:
         arguments = struct.pack(
-            "<QQQiii4x",
+            "<QQQiiii",
             source.data.ptr,
             target.data.ptr,
             self._stamp.address,
             *halves(size // WORD16),
             L2_REPEATS,
+            _stride(steps),
         )
         return self._tools.launch("bandwidth.cu", entry, Geometry((blocks, 1, 1), (THREADS, 1, 1)), arguments)
 
@@ -115,3 +150,8 @@ class MemoryProbes:
     def _datasheet(self) -> float | None:
         model = find_model(self._facts.name)
         return model.get("dram_read") if model else None
+
+
+def _stride(steps: int) -> int:
+    """About the golden section of `steps`, without a factor in common with it: all are visited, scattered."""
+    return next((n for n in range(max(1, int(steps * 0.618)), steps) if gcd(n, steps) == 1), 0)
