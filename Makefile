@@ -17,7 +17,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 # stdout belongs to gputop: set-up speaks on stderr.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check
 
-.PHONY: run test lint compile-all screenshots dist types clean
+.PHONY: run test lint compile-all gpu-check screenshots dist types clean
 
 run: $(RUN_STAMP)
 	@$(BIN)/gputop $(ARGS)
@@ -35,6 +35,10 @@ lint: $(DEV_STAMP) types
 # Every kernel for every architecture, without a GPU; `make test` compiles for the lowest and for sm_90.
 compile-all: $(DEV_STAMP)
 	$(BIN)/python -m pytest -q tests/compile --all-archs
+
+# Everything that needs a GPU: make gpu-check EXTRAS=cuda13. Results lie in build/gpu.
+gpu-check: $(DEV_STAMP) $(if $(EXTRAS),$(RUN_STAMP))
+	PYTHON=$(BIN)/python tests/gpu/run_all.sh build/gpu
 
 # From the running app; needs chromium and the Fira Code font.
 screenshots: $(DEV_STAMP)
