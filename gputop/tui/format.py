@@ -72,6 +72,11 @@ def fitted(cell: str | Text, width: int, right: bool = False) -> Text:
     return text
 
 
+def same(one: Text, other: Text) -> bool:
+    """Whether two texts look the same."""
+    return one == other and one.style == other.style
+
+
 def shortened(text: str, width: int) -> str:
     """At most `width` cells, the end given up for an ellipsis."""
     return text if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"

@@ -138,9 +138,9 @@ class MainScreen(Screen[None]):
         self.query_one(Banner).show(self._state, now_s)
 
     def _show_right(self, state: State) -> None:
-        self.query_one(Heading).update(heading(state))
+        self.query_one(Heading).put(heading(state))
         failed = failure(state)
-        self.query_one(Failure).update(failed)
+        self.query_one(Failure).put(failed)
         self.query_one(Failure).display = bool(failed)
         self._table("phases").display = not failed
         self.query_one(TotalsTable).display = not failed

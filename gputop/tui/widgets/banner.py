@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rich.text import Text
-from textual.widgets import Static
 
 from gputop.tui.state import State
 from gputop.tui.widgets.device_line import age
+from gputop.tui.widgets.quiet import Quiet
 
 
 def banner_line(state: State, now_s: float) -> str:
@@ -19,10 +19,10 @@ def banner_line(state: State, now_s: float) -> str:
     return f"‖ FROZEN at window {held}, {age(now_s - state.frozen.at_s)} old; {goes_on}. f lets go."
 
 
-class Banner(Static):
+class Banner(Quiet):
     """Says that the screen is held, and how old it is."""
 
     def show(self, state: State, now_s: float) -> None:
         said = banner_line(state, now_s)
         self.display = bool(said)
-        self.update(Text(said))
+        self.put(Text(said))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from rich.style import Style
 from rich.text import Text
-from textual.widgets import Static
 
 from gputop.results import DeviceFacts, Health
 from gputop.tui.format import shortened
 from gputop.tui.palette import BAD, CURRENT, FAINT, GOOD, MUTED, PINNED, TEXT
 from gputop.tui.state import State
+from gputop.tui.widgets.quiet import Quiet
 from gputop.units import UNKNOWN, celsius, hertz, watts
 
 LEAST_ASIDE = 12
@@ -112,7 +112,7 @@ def gate_text(state: State, room: int) -> Text:
     return text
 
 
-class DeviceLine(Static):
+class DeviceLine(Quiet):
     """One line, or two where there is height for the device's health."""
 
     def show(self, state: State, now_s: float, *, lines: int, gate: bool) -> None:
@@ -128,4 +128,4 @@ class DeviceLine(Static):
             if room >= LEAST_ASIDE:
                 below = Text.assemble(below, " " * max(2, width - below.cell_len - aside.cell_len), aside)
             text = Text("\n").join((text, below))
-        self.update(text)
+        self.put(text)

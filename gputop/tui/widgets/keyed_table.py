@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widgets import DataTable
 from textual.widgets.data_table import ColumnKey
 
-from gputop.tui.format import fitted
+from gputop.tui.format import fitted, same
 from gputop.tui.layout import GAP, Column, Fitted, fit
 from gputop.tui.state import State
 
@@ -141,7 +141,7 @@ class KeyedTable(DataTable[Text]):
     def _update_row(self, key: str, cells: Cells) -> None:
         drawn = self._draw(cells)
         for item, old, new in zip(self._fitted, self._drawn[key], drawn, strict=True):
-            if old != new or old.spans != new.spans or old.style != new.style:
+            if not same(old, new):
                 self.update_cell(key, item.column.key, new)
         self._drawn[key] = drawn
 

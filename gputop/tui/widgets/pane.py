@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Static
 
 from gputop.tui.widgets.keyed_table import KeyedTable
+from gputop.tui.widgets.quiet import Quiet
 
 
 class Pane(Vertical):
@@ -25,7 +26,7 @@ class Pane(Vertical):
         self.border_title = title
         self._above = tuple(above)
         self._below = tuple(below)
-        self._more = Static(classes="more")
+        self._more = Quiet(classes="more")
 
     def compose(self) -> ComposeResult:
         yield from self._above
@@ -49,7 +50,7 @@ class Pane(Vertical):
         room = self.content_size.height - self._beside_rows
         rows = self.table.row_count
         self._more.display = self.table.display and room > 0 and rows > room
-        self._more.update(f"{max(0, room - 1)} of {rows} rows")
+        self._more.put(Text(f"{max(0, room - 1)} of {rows} rows"))
 
     def on_resize(self, event: events.Resize) -> None:
         self.count_rows()

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from rich.style import Style
 from rich.text import Text
-from textual.widgets import Static
 
 from gputop import columns
 from gputop.results import TOTAL_ROWS, Lane, Row
@@ -17,6 +16,7 @@ from gputop.tui.palette import BAD, EXCESS, EXCESS_MOST, FAINT, GOOD, MUTED, PIN
 from gputop.tui.state import State
 from gputop.tui.widgets.device_line import gate_text
 from gputop.tui.widgets.keyed_table import Cells, KeyedTable
+from gputop.tui.widgets.quiet import Quiet
 from gputop.units import UNKNOWN, ratio, seconds, whole
 
 UNDER_HALF = 0.5
@@ -316,11 +316,11 @@ def failure(state: State) -> Text:
     return text
 
 
-class Heading(Static):
+class Heading(Quiet):
     """The line over the phases."""
 
 
-class Failure(Static):
+class Failure(Quiet):
     """What stands in the phases' place when the gate failed."""
 
 

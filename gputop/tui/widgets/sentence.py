@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rich.text import Text
-from textual.widgets import Static
 
 from gputop.tui.format import in_lines
+from gputop.tui.widgets.quiet import Quiet
 
 
-class Sentence(Static):
+class Sentence(Quiet):
     """Wraps its text in `most` lines; what does not fit ends in an ellipsis."""
 
     most = 1
@@ -17,5 +17,5 @@ class Sentence(Static):
         """Returns the lines it takes."""
         # The terminal's width, not its own: one that was hidden until here has no size yet.
         lines = in_lines(text, self.app.size.width - self.gutter.width, self.most)
-        self.update(lines)
+        self.put(lines)
         return lines.plain.count("\n") + 1

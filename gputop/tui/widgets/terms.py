@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from rich.style import Style
 from rich.text import Text
-from textual.widgets import Static
 
 from gputop.tui.format import EXCESS_CELL, SOLID, TimeUnit
 from gputop.tui.palette import EXCESS, FAINT, FLOOR, MUTED, TERMS, TEXT
 from gputop.tui.state import State
 from gputop.tui.widgets.phase_table import lane_unit, worst_phase
+from gputop.tui.widgets.quiet import Quiet
 
 LABEL_WIDTH = 12
 VALUE_WIDTH = 9
@@ -59,11 +59,11 @@ def _line(
     text.append(f"{note}\n", Style(color=FAINT))
 
 
-class TermsView(Static):
+class TermsView(Quiet):
     """Fills the room that a tall terminal leaves below the phases."""
 
     def show(self, state: State, site: str | None, spare: int) -> None:
         """Shown whole in `spare` rows, or not at all."""
         text = terms_text(state, site, self.content_size.width)
         self.display = bool(text) and text.plain.count("\n") + self.gutter.height <= spare
-        self.update(text)
+        self.put(text)

@@ -6,15 +6,15 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.message import Message
-from textual.widgets import Static
 
 from gputop.tui.palette import CURRENT, FAINT
+from gputop.tui.widgets.quiet import Quiet
 
 NAMES = ("toggles", "dispatch")
 HINTS = {"toggles": "t", "dispatch": "d"}
 
 
-class Turn(Static):
+class Turn(Quiet):
     """Shows which of the two is in front; a click on the other brings it forward."""
 
     class Picked(Message):
@@ -28,7 +28,7 @@ class Turn(Static):
             style = Style(color=CURRENT, bold=True, underline=True) if name == front else Style(color=FAINT)
             line.append(name, style + Style(meta={"turn": name}))
             line.append(f" {HINTS[name]}   ", Style(color=FAINT))
-        self.update(line)
+        self.put(line)
 
     def on_click(self, event: events.Click) -> None:
         name = event.style.meta.get("turn")
