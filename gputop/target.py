@@ -21,7 +21,7 @@ class Target:
     word: str
     """As the user named it."""
     path: Path | None
-    """Symbolic links followed; None is stdout."""
+    """Symbolic links to files followed; None is stdout."""
 
     @property
     def is_stdout(self) -> bool:
@@ -30,34 +30,42 @@ class Target:
     def write(self, text: str) -> None:
         """UTF-8, the same bytes to a file and to stdout. A file is replaced whole or not at all.
 
-        BadInput when the disk or the folder refuses after all.
+        BadInput when the disk or the folder refuses after all; BrokenPipeError when stdout's reader left.
         """
         data = text.encode("utf-8", "backslashreplace")
-        if self.path is None:
-            sys.stdout.flush()
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
-            return
         try:
+            if self.path is None:
+                sys.stdout.flush()
+                sys.stdout.buffer.write(data)
+                sys.stdout.buffer.flush()
+                return
             if _is_special(self.path):
                 self.path.write_bytes(data)
             else:
                 _replace(self.path, data)
         except OSError as error:
+            if self.is_stdout and isinstance(error, BrokenPipeError):
+                raise
             raise BadInput(_refusal(self.word, error)) from error
 
 
 def open_target(word: str) -> Target:
     """The target that `word` names: `-` for stdout, else a file. Nothing is written yet.
 
-    BadInput when the file could not be written: no such folder, a folder itself, no permission.
+    A file or pipe that is stdout under another name (`/dev/stdout`) is stdout. BadInput when the file could
+    not be written: no such folder, a folder itself, no permission.
     """
     if word == STDOUT:
         return Target(word, None)
     if not word:
         raise BadInput("An empty file name can't be written. Name a file, or - for stdout.")
     try:
-        path = Path(os.path.realpath(word))
+        if _is_stdout(word):
+            return Target(word, None)
+        path = Path(word)
+        if not _is_special(path):
+            # Of a pipe (`/dev/fd/63`) the link leads to no name.
+            path = Path(os.path.realpath(word))
         if not path.parent.is_dir():
             raise BadInput(f"Can't write {word!r}: there is no folder {str(Path(word).parent)!r}.")
         if path.is_dir():
@@ -71,12 +79,22 @@ def open_target(word: str) -> Target:
     return Target(word, path)
 
 
+def _is_stdout(word: str) -> bool:
+    """Whether writing to `word` would run into what is written to stdout. Terminals can take both."""
+    try:
+        theirs, ours = os.stat(word), os.fstat(sys.stdout.fileno())
+    except (OSError, ValueError):
+        return False
+    return os.path.samestat(theirs, ours) and not stat.S_ISCHR(theirs.st_mode)
+
+
 def _is_special(path: Path) -> bool:
     """A device or a pipe: written to, never replaced."""
     try:
-        return not stat.S_ISREG(path.stat().st_mode)
-    except FileNotFoundError:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
         return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _beside(path: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -16,14 +17,14 @@ INTERNAL_FAULT = 70
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    from gputop.cli.commands import dispatch
-    from gputop.times import mark
-
-    mark("gputop: started")
+    _open_streams()
     try:
+        # Imported in here: ^C may come at any moment.
+        from gputop.cli.commands import dispatch
+        from gputop.times import mark
+
+        mark("gputop: started")
         code = dispatch(list(sys.argv[1:] if argv is None else argv))
-        # Written here so that a reader that left (`| head`) is noticed here and not at interpreter exit.
-        sys.stdout.flush()
         mark("gputop: done")
         return code
     except GputopError as error:
@@ -32,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of stdout has what it wanted (`| head`).
         return 0
     except Exception as error:
         if os.environ.get("GPUTOP_TRACEBACK"):
@@ -40,7 +41,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         _tell(f"gputop: a fault of its own ({what}). GPUTOP_TRACEBACK=1 shows where; please report it.")
         return INTERNAL_FAULT
+    finally:
+        _settle_streams()
 
 
 def _tell(text: str) -> None:
-    print(text, file=sys.stderr)
+    # Where stderr can't be written the exit code still tells.
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr)
+
+
+def _open_streams() -> None:
+    """Lead streams that the caller closed nowhere, or the next file opened would become stdout."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (open to the end)
+
+
+def _settle_streams() -> None:
+    """Drop what a stream could not take: tried again when Python exits, it would change the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

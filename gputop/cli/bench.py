@@ -36,9 +36,9 @@ class Bench:
         """Numbers of the recorded windows that were shown."""
 
     def __enter__(self) -> Self:
-        self.client.__enter__()
-        mark("gputop: opening")
         try:
+            self.client.__enter__()
+            mark("gputop: opening")
             self.opened = self.client.open(
                 self._options.backend,
                 self._workload,
@@ -49,6 +49,7 @@ class Bench:
             if self.opened.device.recording:
                 self._meet_recording()
         except BaseException:
+            self.narrator.clear()
             self.client.kill()
             raise
         return self

@@ -51,8 +51,10 @@ def _sites(options: argparse.Namespace) -> Lines:
     from gputop.catalog import plan_dims
 
     workload, catalog = workload_of(options), _catalog(options)
-    request = request_of(options, catalog.rungs_of(_backends(options)[-1])[0].id)
-    plan = catalog.resolve(request, workload.dims, catalog.rung(request.rung).backend)
+    measuring = _backends(options)
+    request = request_of(options, catalog.rungs_of(measuring[-1])[0].id)
+    backend = catalog.rung(request.rung).backend
+    plan = catalog.resolve(request, workload.dims, backend if backend in measuring else measuring[-1])
     rows = (
         (site.name, site.phase, str(site.count), str(site.rows), str(site.columns), str(site.inner or ""),
          dict(plan.dispatch).get(site.name, plan.peer))

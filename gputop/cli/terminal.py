@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
 from dataclasses import dataclass
 from typing import TextIO
+
+from gputop.errors import BadInput
 
 NO_LIMIT = 10_000
 """The width where nothing need be dropped: a file or a pipe."""
@@ -61,11 +64,16 @@ class Terminal:
 
 
 def print_data(*lines: str) -> None:
-    """Lines of a readable table, on stdout."""
+    """Lines of a readable table, on stdout. BadInput where the disk refuses them."""
     terminal = Terminal.of(sys.stdout)
-    for line in lines:
-        sys.stdout.write(terminal.printable(line.rstrip()) + "\n")
-    sys.stdout.flush()
+    try:
+        for line in lines:
+            sys.stdout.write(terminal.printable(line.rstrip()) + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise BadInput(f"Can't write to stdout: {error.strerror or error}.") from error
 
 
 class Narrator:
@@ -82,8 +90,8 @@ class Narrator:
         self._write(f"gputop: {text}\n")
 
     def progress(self, text: str) -> None:
-        """What goes on just now; not worth a line in a log."""
-        if self._stream.isatty():
+        """What goes on just now; not worth a line in a log, or on a terminal that can't erase."""
+        if self._stream.isatty() and os.environ.get("TERM") != "dumb":
             self._write(f"\r\x1b[K{text.splitlines()[0][: self._terminal.width - 1]}" if text else "\r\x1b[K")
             self._progress_shown = True
 
@@ -94,5 +102,7 @@ class Narrator:
             self._progress_shown = False
 
     def _write(self, text: str) -> None:
-        self._stream.write(self._terminal.printable(text))
-        self._stream.flush()
+        # A measurement is worth more than its narration.
+        with contextlib.suppress(OSError):
+            self._stream.write(self._terminal.printable(text))
+            self._stream.flush()
