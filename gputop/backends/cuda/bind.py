@@ -74,6 +74,9 @@ class Libraries:
         return self._cublaslt
 
     def close(self) -> None:
+        """Harmless twice; not after a kernel that does not end, for which a library would wait."""
+        if self._context.hung is not None:
+            return
         for library in (self._cublas, self._cublaslt):
             if library is not None:
                 library.close()
