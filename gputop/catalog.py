@@ -115,10 +115,18 @@ class Catalog(Registry):
 
     def _site_view(self, site: str, phase: str, kernel: str, plan: Plan, dims: Dims) -> SiteView:
         asked = self.request(plan)
-        names = tuple(candidate.name for candidate in self.kernels_for(phase, plan.backend))
+        kernels = self.kernels_for(phase, plan.backend)
+        names = tuple(candidate.name for candidate in kernels)
         trials = ((name, replace(asked, uses=(*asked.uses, (site, name)))) for name in names)
         refused = self._refusals((trial for trial in trials if trial[0] != kernel), plan, dims)
-        return SiteView(site, kernel, names, refused)
+        return SiteView(
+            site,
+            kernel,
+            names,
+            refused,
+            fusing=tuple(candidate.name for candidate in kernels if candidate.fuses),
+            library=tuple(candidate.name for candidate in kernels if candidate.library),
+        )
 
     def _refusals(
         self, trials: Iterable[tuple[str, PlanRequest]], plan: Plan, dims: Dims

@@ -16,11 +16,13 @@ from typing import Any, get_args, get_type_hints
 
 from gputop.errors import BadInput
 from gputop.results import SCHEMA_PHASES, Ceilings, Comparison, Ladder, Row, Window
+from gputop.routing import Routing
 from gputop.schemas import (
     CEILINGS,
     COMPARE,
     LADDER,
     PHASES,
+    ROUTING,
     WINDOWS,
     Record,
     Schema,
@@ -29,6 +31,7 @@ from gputop.schemas import (
     compare_records,
     ladder_records,
     phase_records,
+    routing_records,
     window_records,
 )
 from gputop.target import Target, open_target
@@ -45,6 +48,8 @@ __all__ = [
     "phase_csv",
     "phase_json",
     "read_phase_csv",
+    "routing_csv",
+    "routing_json",
     "windows_csv",
     "windows_json",
 ]
@@ -80,6 +85,14 @@ def ladder_csv(ladder: Ladder) -> str:
 
 def ladder_json(ladder: Ladder) -> str:
     return _json(LADDER, ladder_records(ladder))
+
+
+def routing_csv(routing: Routing) -> str:
+    return _csv(ROUTING, routing_records(routing))
+
+
+def routing_json(routing: Routing) -> str:
+    return _json(ROUTING, routing_records(routing))
 
 
 def ceilings_csv(ceilings: Ceilings) -> str:
@@ -141,8 +154,7 @@ def _csv_cell(value: Value) -> str:
 def _json(schema: Schema, records: Iterable[Record]) -> str:
     keys = [column.key for column in schema.columns]
     rows = [
-        {key: None if record[key] == "" else record[key] for key in keys}
-        for record in map(_finite, records)
+        {key: None if record[key] == "" else record[key] for key in keys} for record in map(_finite, records)
     ]
     table = {"schema": schema.name, "rows": rows}
     return json.dumps(table, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

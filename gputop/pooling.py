@@ -20,12 +20,19 @@ def pool(comparisons: Sequence[Comparison]) -> Comparison:
     first = comparisons[0]
     if len(comparisons) == 1:
         return first
-    phases = dict.fromkeys(delta.phase for comparison in comparisons for delta in comparison.deltas)
-    deltas = (
-        _pool([delta for comparison in comparisons if (delta := comparison.get(phase)) is not None])
-        for phase in phases
-    )
-    return Comparison(first.plan_a, first.plan_b, sum(c.windows for c in comparisons), tuple(deltas))
+    windows = sum(comparison.windows for comparison in comparisons)
+    deltas = _pool_each([comparison.deltas for comparison in comparisons])
+    sites = _pool_each([comparison.sites for comparison in comparisons])
+    return Comparison(first.plan_a, first.plan_b, windows, deltas, sites)
+
+
+def _pool_each(windows: Sequence[Sequence[Delta]]) -> tuple[Delta, ...]:
+    """Each phase or site over all windows."""
+    found: dict[str, list[Delta]] = {}
+    for deltas in windows:
+        for delta in deltas:
+            found.setdefault(delta.phase, []).append(delta)
+    return tuple(_pool(same) for same in found.values())
 
 
 def _pool(deltas: Sequence[Delta]) -> Delta:

@@ -238,9 +238,14 @@ class Comparison:
     plan_b: str
     windows: int
     deltas: tuple[Delta, ...]
+    sites: tuple[Delta, ...] = ()
+    """The same by site, `w1` apart from `w1@1`, of the sites that both plans time."""
 
     def get(self, phase: str) -> Delta | None:
         return next((d for d in self.deltas if d.phase == phase), None)
+
+    def at(self, site: str) -> Delta | None:
+        return next((d for d in self.sites if d.phase == site), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +306,7 @@ class LadderEntry:
     ratio_before_lo: float | None = None
     ratio_before_hi: float | None = None
     ratio_first: float | None = None
-    """Time of the first rung / time of this one."""
+    """Time of the first rung / time of this one, of one sequence."""
     predicted: float | None = None
     predicted_lo: float | None = None
     predicted_hi: float | None = None
@@ -311,6 +316,25 @@ class LadderEntry:
     binds: str | None = None
     verdict: str = ""
     status: str = ""
+    files: tuple[str, ...] = ()
+    """The .cu below kernels/ of each of `kernels`; empty for a library's or the cpu's."""
+    batch: int | None = None
+    tokens_per_s: float | None = None
+    flops: float | None = None
+    """Work of the plan, all sequences of one pass."""
+    saved_s: float | None = None
+    """Time of the rung before - time of this one, of one sequence, with its 99 % interval."""
+    saved_lo_s: float | None = None
+    saved_hi_s: float | None = None
+    ratio_first_lo: float | None = None
+    ratio_first_hi: float | None = None
+    saved_first_s: float | None = None
+    """Time of the first rung - time of this one, of one sequence, with its 99 % interval."""
+    saved_first_lo_s: float | None = None
+    saved_first_hi_s: float | None = None
+    shape_tax: float | None = None
+    """Time / time without what padding and idle SMs account for, as the model splits it; of sites whose
+    shape is unknown nothing is taken off. None where no site's is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,6 +369,10 @@ class SiteView:
     candidates: tuple[str, ...]
     refused: tuple[tuple[str, str], ...] = ()
     """kernel -> why it can't serve this site on this plan."""
+    fusing: tuple[str, ...] = ()
+    """Candidates that take other sites along."""
+    library: tuple[str, ...] = ()
+    """Candidates that are a vendor's library."""
 
 
 @dataclass(frozen=True, slots=True)

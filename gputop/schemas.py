@@ -23,7 +23,8 @@ from gputop.results import (
     Row,
     Window,
 )
-from gputop.units import number, percent, ratio, scientific, seconds, signed_seconds, whole, yes_no
+from gputop.routing import SCHEMA_ROUTING, Routing, headroom
+from gputop.units import flop, number, percent, ratio, scientific, seconds, signed_seconds, whole, yes_no
 
 Value = str | int | float | bool | None
 Record = Mapping[str, Value]
@@ -147,7 +148,47 @@ LADDER = Schema(
         _GATE,
         _GATE_ERROR,
         Column("kernels", "", "kernels", "Kernels in the rung's dispatch.", width=24),
+        Column("files", "", "files", "Their sources below kernels/.", width=24),
+        Column("batch", "1", "batch", "Sequences in one pass.", whole),
+        Column("tokens_per_s", "1/s", "tokens/s", "Tokens of all sequences / device_s.", number),
+        Column("flops", "FLOP", "FLOPs", "Work of the plan, all sequences of a pass.", flop),
+        Column("shape_tax", "1", "shape tax", "Time / time without idle SMs and padding, modelled.", ratio),
+        Column("saved_s", "s", "saved", "Time of the rung before - this one's, a sequence.", signed_seconds),
+        Column("saved_lo_s", "s", "lo", "Lower end of its 99 % interval.", signed_seconds),
+        Column("saved_hi_s", "s", "hi", "Upper end of its 99 % interval.", signed_seconds),
+        Column("ratio_first_lo", "1", "lo", "Lower end of ratio_first's 99 % interval.", ratio),
+        Column("ratio_first_hi", "1", "hi", "Upper end of ratio_first's 99 % interval.", ratio),
+        Column("saved_first_s", "s", "saved", "First rung's time - this one's, a sequence.", signed_seconds),
+        Column("saved_first_lo_s", "s", "lo", "Lower end of its 99 % interval.", signed_seconds),
+        Column("saved_first_hi_s", "s", "hi", "Upper end of its 99 % interval.", signed_seconds),
         _VERSIONS,
+        _STATUS,
+    ),
+)
+
+ROUTING = Schema(
+    SCHEMA_ROUTING,
+    "a kernel at a site of a plan, paired with the plan's own in one window",
+    (
+        _SCHEMA,
+        _TIME_UTC,
+        _DEVICE,
+        _DRIVER,
+        _WORKLOAD,
+        Column("plan", "", "plan", "The plan whose sites these are.", width=24),
+        Column("site", "", "site", "Where the kernel stands.", width=12, priority=0),
+        Column("kernel", "", "kernel", "The candidate.", width=24, priority=0),
+        Column("library", "", "library", "Whether it is a vendor's.", yes_no, 7, 6),
+        Column("incumbent", "", "incumbent", "Whether it is the plan's own.", yes_no),
+        Column("time_s", "s", "time", "Its time in the pass, all instances.", seconds, 8, 0),
+        Column("incumbent_s", "s", "plan's own", "The plan's own kernel in that window.", seconds, 10, 4),
+        Column("ratio", "1", "ratio", "The plan's own / this one: above 1 this is faster.", ratio, 7, 1),
+        Column("ratio_lo", "1", "lo", "Lower end of its 99 % interval.", ratio, 7, 3),
+        Column("ratio_hi", "1", "hi", "Upper end of its 99 % interval.", ratio, 7, 3),
+        Column("aa_floor", "1", "a/a", "|log ratio| that two copies of one plan reach.", percent, 7, 7),
+        _VERDICT,
+        Column("standing", "", "standing", "winner, tie, or empty.", width=8, priority=0),
+        Column("headroom", "1", "own / lib", "Of this site: best own time / best library time.", ratio, 9, 5),
         _STATUS,
     ),
 )
@@ -174,7 +215,7 @@ CEILINGS = Schema(
     ),
 )
 
-SCHEMAS: tuple[Schema, ...] = (PHASES, COMPARE, WINDOWS, LADDER, CEILINGS)
+SCHEMAS: tuple[Schema, ...] = (PHASES, COMPARE, WINDOWS, LADDER, ROUTING, CEILINGS)
 
 
 def phase_records(rows: tuple[Row, ...]) -> Iterator[Record]:
@@ -227,7 +268,22 @@ def ladder_records(ladder: Ladder) -> Iterator[Record]:
             workload=ladder.workload,
             **_gate(entry.gate),
             kernels=" ".join(entry.kernels),
+            files=" ".join(file for file in entry.files if file) or None,
             versions=ladder.device.versions,
+        )
+
+
+def routing_records(routing: Routing) -> Iterator[Record]:
+    for route in routing.routes:
+        yield _fields(
+            ROUTING,
+            route,
+            time_utc=routing.time_utc,
+            device=routing.device.name,
+            driver=routing.device.driver,
+            workload=routing.workload,
+            plan=routing.plan,
+            headroom=headroom(routing.at(route.site)),
         )
 
 

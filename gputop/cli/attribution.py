@@ -1,45 +1,146 @@
-"""What each change between two rungs banked, and the sum."""
+"""What each change between two rungs banked beside what it was to bank, the sums, and a peer's margin."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
 from gputop import units
+from gputop.cli.ladder_table import within
+from gputop.cli.render import joined
 from gputop.cli.tables import Heading, table
 from gputop.cli.terminal import Terminal
-from gputop.results import Ladder
+from gputop.results import Ladder, LadderEntry
 
 HEADINGS = (
     Heading("change"),
     Heading("banked", right=True),
-    Heading("so far", right=True, priority=1),
-    Heading("share", right=True, priority=2),
-    Heading("idea", priority=3),
+    Heading("[99 %]", priority=2),
+    Heading("predicted", right=True, priority=1),
+    Heading("[from, to]", priority=3),
+    Heading("", priority=4),
+    Heading("ratio", right=True, priority=5),
+    Heading("idea", priority=6),
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """Seconds of one sequence's time; None is unknown."""
+
+    value_s: float | None
+    lo_s: float | None = None
+    hi_s: float | None = None
+
+    @classmethod
+    def total(cls, parts: Sequence[Saving]) -> Saving:
+        """The parts added, and their intervals end to end: right whatever they have in common."""
+        return cls(*(_added(getattr(part, name) for part in parts) for name in ("value_s", "lo_s", "hi_s")))
+
+    @property
+    def interval(self) -> str:
+        if self.lo_s is None or self.hi_s is None:
+            return ""
+        return f"[{units.signed_seconds(self.lo_s)}, {units.signed_seconds(self.hi_s)}]"
+
+
 def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
-    """Device time saved by each rung over the one measured before it; the parts add up to the whole.
+    """Each rung against the one that it changes, the sums, and the last against the first directly.
 
-    All times are of one window. A rung without a time (its gate failed) leaves its step and the sum unknown.
+    All of one window, and by the time of one sequence. A rung without a time (its gate failed) leaves its
+    step and the sums unknown.
     """
-    times = [entry.device_s for entry in ladder.entries]
-    whole = _saved(times[0], times[-1])
-    rows = []
-    for before, entry, earlier in zip(ladder.entries, ladder.entries[1:], times, strict=False):
-        banked = _saved(earlier, entry.device_s)
-        share = banked / whole if banked is not None and whole else None
-        rows.append(
-            (
-                f"{before.rung} -> {entry.rung}",
-                units.signed_seconds(banked),
-                units.signed_seconds(_saved(times[0], entry.device_s)),
-                units.percent(share),
-                entry.idea,
-            )
-        )
-    rows.append(("sum", units.signed_seconds(whole), "", "", ""))
+    steps = [entry for entry in ladder.entries if entry.kind == "ladder"]
+    first, last = steps[0], steps[-1]
+    pairs = list(pairwise(steps))
+    banked = Saving.total([_banked(entry) for _, entry in pairs])
+    predicted = Saving.total([_predicted(before, entry) for before, entry in pairs])
+    direct = Saving(last.saved_first_s, last.saved_first_lo_s, last.saved_first_hi_s)
+    ratio = within(units.ratio(last.ratio_first), last.ratio_first_lo, last.ratio_first_hi)
+    rows = [
+        *(
+            _row(f"{before.rung} -> {entry.rung}", _banked(entry), _predicted(before, entry), entry)
+            for before, entry in pairs
+        ),
+        _row("sum of the changes", banked, predicted, None),
+        (f"{first.rung} -> {last.rung}", units.signed_seconds(direct.value_s), direct.interval, "", "", "",
+         ratio, "measured directly, in the same window"),
+    ]  # fmt: skip
     lines = table(HEADINGS, rows, terminal.width)
-    return [terminal.paint(lines[0], "strong"), *lines[1:]]
+    return [
+        terminal.paint(lines[0], "strong"),
+        *lines[1:],
+        *_sentences(banked, predicted, direct),
+        *_peers(ladder.entries, first, last),
+    ]
 
 
-def _saved(before_s: float | None, after_s: float | None) -> float | None:
-    return None if before_s is None or after_s is None else before_s - after_s
+def _row(name: str, banked: Saving, predicted: Saving, entry: LadderEntry | None) -> tuple[str, ...]:
+    ratio = ""
+    if entry is not None:
+        ratio = within(units.ratio(entry.ratio_before), entry.ratio_before_lo, entry.ratio_before_hi)
+    return (
+        name,
+        units.signed_seconds(banked.value_s),
+        banked.interval,
+        units.signed_seconds(predicted.value_s),
+        predicted.interval,
+        (entry.source or "") if entry else "",
+        ratio,
+        entry.idea if entry else "",
+    )
+
+
+def _banked(entry: LadderEntry) -> Saving:
+    return Saving(entry.saved_s, entry.saved_lo_s, entry.saved_hi_s)
+
+
+def _predicted(before: LadderEntry, entry: LadderEntry) -> Saving:
+    """The predicted gain as seconds, at the time that the rung before was measured at."""
+    if before.device_s is None:
+        return Saving(None)
+    sequence_s = before.device_s / (before.batch or 1)
+    gains = (entry.predicted, entry.predicted_lo, entry.predicted_hi)
+    return Saving(*(sequence_s * (1 - 1 / gain) if gain else None for gain in gains))
+
+
+def _sentences(banked: Saving, predicted: Saving, direct: Saving) -> Iterator[str]:
+    if banked.value_s is None or direct.value_s is None:
+        return
+    off = units.signed_seconds(banked.value_s - direct.value_s)
+    yield f"the changes add up to {off} beside the direct measurement"
+    if predicted.value_s:
+        yield f"banked {units.percent(banked.value_s / predicted.value_s)} of what was predicted in all"
+
+
+def _peers(entries: Sequence[LadderEntry], first: LadderEntry, last: LadderEntry) -> Iterator[str]:
+    """Each peer's time over that of both ends."""
+    for peer in entries:
+        if peer.kind != "peer":
+            continue
+        if peer.device_s is None:
+            yield joined(f"{peer.rung}: no time", peer.gate.where or peer.status)
+            continue
+        margins = (
+            f"{units.ratio(_ratio(peer, end))} the time of {end.rung}"
+            for end in (first, last)
+            if end.device_s
+        )
+        yield joined(f"{peer.rung}: {units.seconds(peer.device_s)}", *margins)
+
+
+def _ratio(peer: LadderEntry, end: LadderEntry) -> float | None:
+    if peer.device_s is None or not end.device_s:
+        return None
+    return (peer.device_s / (peer.batch or 1)) / (end.device_s / (end.batch or 1))
+
+
+def _added(values: Iterable[float | None]) -> float | None:
+    """None where one of them is."""
+    total = 0.0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total

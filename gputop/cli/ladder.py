@@ -1,11 +1,13 @@
-"""`gputop ladder`: several rungs in one window, measured against predicted."""
+"""`gputop ladder`: several rungs, or one at several batches, in one window; which kernel suits each site."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gputop.cli.batches import batch_list
 from gputop.cli.command import Command
 from gputop.cli.options import add_measuring_options, add_output_options, add_plan_options, with_changes
 from gputop.cli.outcome import outcome
@@ -14,65 +16,141 @@ from gputop.errors import BadInput, unknown_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gputop.results import RungView
+    from gputop.cli.bench import Bench
+    from gputop.cli.output import Output
+    from gputop.results import Ladder, RungView
+    from gputop.spec import PlanRequest
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--rungs", metavar="A,B,C", help="these rungs (default: all that can run here)")
     which.add_argument(
-        "--attribute", metavar="FROM..TO", help="the rungs between two: what each change banked, and the sum"
+        "--attribute",
+        metavar="FROM..TO",
+        help="the rungs from one to another: what each change banked, the sum, and a peer's margin",
     )
-    add_plan_options(parser, rung=False)
+    which.add_argument(
+        "--batches", type=batch_list, metavar="1,2,4", help="one rung at these batches (which: --rung)"
+    )
+    parser.add_argument(
+        "--routing",
+        action="store_true",
+        help="then, for the last rung, every kernel at every site; --csv and --json hold that table",
+    )
+    add_plan_options(parser)
     add_measuring_options(parser, windows=False)
     add_output_options(parser)
 
 
 def _run(options: argparse.Namespace) -> int:
-    from gputop import export
-    from gputop.cli.attribution import attribution_lines
     from gputop.cli.bench import Bench
     from gputop.cli.output import Output
-    from gputop.cli.render import ladder_lines
-    from gputop.cli.terminal import Terminal, print_data
-    from gputop.spec import PlanRequest
 
+    _check(options)
     output = Output.of(options)
     with Bench(options) as bench:
-        rungs = chosen(bench.opened.rungs, options.rungs, options.attribute)
-        requests = [with_changes(PlanRequest(rung), options) for rung in rungs]
+        requests = _requests(bench, options)
         ladder = bench.survive(
             lambda: bench.client.measure_ladder(
                 requests, seconds=options.seconds, on_progress=bench.narrator.progress
             )
         )
+        _show(ladder, options, output)
+        if options.routing:
+            _route(bench, requests[-1], output)
+    return outcome(entry.gate for entry in ladder.entries if entry.gate.status != "unchecked")
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.rung and options.batches is None:
+        raise BadInput("--rung names the plan of --batches; a ladder's rungs are named by --rungs A,B,C.")
+    if options.batches is not None and options.batch is not None:
+        raise BadInput("--batches lists the batches: leave --batch out.")
+
+
+def _requests(bench: Bench, options: argparse.Namespace) -> list[PlanRequest]:
+    """What is measured, in the order in which it is shown."""
+    from gputop.spec import PlanRequest
+
+    rungs = bench.opened.rungs
+    if options.batches is not None:
+        rung = options.rung or bench.opened.default_rung
+        request = with_changes(PlanRequest(_known(rung, rungs)), options)
+        return [replace(request, sets=(*request.sets, ("batch", str(batch)))) for batch in options.batches]
+    requests = [
+        with_changes(PlanRequest(rung), options) for rung in chosen(rungs, options.rungs, options.attribute)
+    ]
+    return requests + (_peer(bench, requests[-1], options) if options.attribute else [])
+
+
+def _peer(bench: Bench, last: PlanRequest, options: argparse.Namespace) -> list[PlanRequest]:
+    """The last peer that can run here, in the math of the last rung."""
+    from gputop.spec import PlanRequest
+
+    peers = [rung.id for rung in bench.opened.rungs if rung.kind == "peer" and not rung.refused]
+    if not peers:
+        return []
+    view = bench.client.resolve(last)
+    sets = (("math", view.math), ("batch", str(view.batch)))
+    return [PlanRequest(peers[-1], sets)]
+
+
+def _show(ladder: Ladder, options: argparse.Namespace, output: Output) -> None:
+    from gputop import export
+    from gputop.cli.attribution import attribution_lines
+    from gputop.cli.batches import batch_lines
+    from gputop.cli.ladder_table import ladder_lines
+    from gputop.cli.terminal import Terminal, print_data
+
+    terminal = Terminal.of(sys.stdout)
     if output.shows_table:
-        terminal = Terminal.of(sys.stdout)
-        print_data(*ladder_lines(ladder, terminal))
+        print_data(*(batch_lines if options.batches is not None else ladder_lines)(ladder, terminal))
         if options.attribute:
             print_data("", *attribution_lines(ladder, terminal))
-    output.write(export.ladder_csv(ladder), export.ladder_json(ladder))
-    return outcome(entry.gate for entry in ladder.entries)
+    if not options.routing:
+        output.write(export.ladder_csv(ladder), export.ladder_json(ladder))
+
+
+def _route(bench: Bench, request: PlanRequest, output: Output) -> None:
+    from gputop import export
+    from gputop.cli.router import Router
+    from gputop.cli.routing_table import routing_lines
+    from gputop.cli.terminal import Terminal, print_data
+
+    routing = Router(bench, request).measure()
+    if output.shows_table:
+        print_data("", *routing_lines(routing, Terminal.of(sys.stdout)))
+    output.write(export.routing_csv(routing), export.routing_json(routing))
 
 
 def chosen(rungs: Sequence[RungView], listed: str | None, span: str | None) -> list[str]:
     """Ids of the rungs to measure. BadInput for a name that is not here, or a span that is none."""
-    steps = [rung for rung in rungs if rung.kind == "ladder"]
     if listed is not None:
         names = [name for name in listed.split(",") if name]
         if not names:
             raise BadInput("--rungs needs names: --rungs A,B,C.")
         return list(dict.fromkeys(_known(name, rungs) for name in names))
     if span is not None:
-        first, dots, last = span.partition("..")
-        if not (first and dots and last):
-            raise BadInput(f"{span!r} is no span of rungs: --attribute FROM..TO.")
-        ids = [rung.id for rung in steps]
-        start, end = ids.index(_known(first, steps)), ids.index(_known(last, steps))
-        if start >= end:
-            raise BadInput(f"{first} does not come before {last} on the ladder: {', '.join(ids)}.")
-        return ids[start : end + 1]
-    return [rung.id for rung in steps if not rung.refused]
+        return _path(span, [rung for rung in rungs if rung.kind == "ladder"])
+    return [rung.id for rung in rungs if rung.kind == "ladder" and not rung.refused]
+
+
+def _path(span: str, steps: Sequence[RungView]) -> list[str]:
+    """From one rung to another that builds on it, each the change of the one before."""
+    first, dots, last = span.partition("..")
+    if not (first and dots and last):
+        raise BadInput(f"{span!r} is no span of rungs: --attribute FROM..TO.")
+    start, end = _known(first, steps), _known(last, steps)
+    before = {rung.id: rung.before for rung in steps}
+    path = [end]
+    while path[0] != start and (below := before.get(path[0])) is not None:
+        path.insert(0, below)
+    if path[0] != start or len(path) < 2:
+        raise BadInput(f"{end} does not build on {start}, but on {' -> '.join(path[:-1]) or 'nothing'}.")
+    for name in path:
+        _known(name, steps)
+    return path
 
 
 def _known(name: str, rungs: Sequence[RungView]) -> str:
@@ -90,6 +168,8 @@ COMMAND = Command(
     examples=(
         "gputop ladder --rungs cpu-loops,cpu-blas,cpu-pruned --backend cpu",
         "gputop ladder --attribute cpu-blas..cpu-pruned",
+        "gputop ladder --rungs cpu-pruned --routing",
+        "gputop ladder --batches 1,2,4,8 --rung cpu-pruned",
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -8,16 +8,14 @@ from gputop import units
 from gputop.cli.tables import Heading, table
 from gputop.cli.terminal import Terminal
 from gputop.columns import BY_KEY, Column
-from gputop.results import TOTAL_ROWS, Ceilings, Comparison, Gate, Ladder, Lane, Row, Window
+from gputop.results import TOTAL_ROWS, Ceilings, Comparison, Gate, Lane, Row, Window
 from gputop.schemas import (
     CEILINGS,
     COMPARE,
-    LADDER,
     Record,
     Schema,
     ceiling_records,
     compare_records,
-    ladder_records,
 )
 
 PHASE_KEYS = ("phase", "count", "kernel", "time_s", "floor_s", "efficiency", "binds", "gate")
@@ -32,19 +30,6 @@ COMPARE_KEYS = (
     "ratio_lo",
     "ratio_hi",
     "verdict",
-)
-LADDER_KEYS = (
-    *(
-        "number",
-        "rung",
-        "device_s",
-        "wall_s",
-        "ratio_first",
-        "ratio_before",
-        "ratio_before_lo",
-        "ratio_before_hi",
-    ),
-    *("predicted", "source", "hit", "binds", "gate"),
 )
 SEPARATOR = " · "
 TONES = {"PASS": "good", "PASS pass-only": "good", "FAIL": "bad", "FASTER": "good", "SLOWER": "bad"}
@@ -69,22 +54,14 @@ def comparison_lines(window: Window, comparison: Comparison | None, terminal: Te
     lines = _header(window, window.lane("current"), terminal)
     if comparison is not None:
         lines += ["", f"a  {comparison.plan_a}", f"b  {comparison.plan_b}", ""]
-        lines += _records(COMPARE, COMPARE_KEYS, compare_records(comparison), terminal)
-        lines += _footnotes(((delta.phase, delta.status) for delta in comparison.deltas), terminal)
+        lines += records_table(COMPARE, COMPARE_KEYS, compare_records(comparison), terminal)
+        lines += footnotes(((delta.phase, delta.status) for delta in comparison.deltas), terminal)
     lines.append("")
     for name, role in (("a", "pinned"), ("b", "current")):
         lane = window.lane(role)
         if lane is not None:
             lines += [f"{name}  {line}" for line in _gate(lane, terminal)]
     return lines + _closing(window, terminal)
-
-
-def ladder_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
-    """Rungs of one window, measured against predicted."""
-    lines = [_joined(ladder.device.name, ladder.workload, ladder.device.versions, ladder.time_utc), ""]
-    lines += _records(LADDER, LADDER_KEYS, ladder_records(ladder), terminal)
-    notes = ((e.rung, e.gate.where or e.status) for e in ladder.entries)
-    return lines + _footnotes(notes, terminal) + [terminal.paint(note, "quiet") for note in ladder.notes]
 
 
 def ceiling_lines(ceilings: Ceilings, terminal: Terminal) -> list[str]:
@@ -97,7 +74,7 @@ def ceiling_lines(ceilings: Ceilings, terminal: Terminal) -> list[str]:
         rows.append([_ceiling_cell(column, record, unit, column.key in shown) for column in columns])
     notes = ((item.name, item.status if item.status != "ok" else "") for item in ceilings.items)
     return [
-        _joined(
+        joined(
             ceilings.device,
             ceilings.driver and f"driver {ceilings.driver}",
             ceilings.versions,
@@ -105,14 +82,14 @@ def ceiling_lines(ceilings: Ceilings, terminal: Terminal) -> list[str]:
         ),
         "",
         *_with_strong_heading(table([Heading.of(c) for c in columns], rows, terminal.width), terminal),
-        *_footnotes(notes, terminal),
+        *footnotes(notes, terminal),
     ]
 
 
 def gate_words(gate: Gate) -> str:
     """The outcome with its figures: the first two logits, the error and what is allowed."""
     if not gate.ok:
-        return _joined(f"gate {gate.status}", gate.where)
+        return joined(f"gate {gate.status}", gate.where)
     logits = " ".join(f"{value:.6f}" for value in gate.logits[:2])
     error = f"pass error {units.scientific(gate.pass_error)} of {units.scientific(gate.tolerance)} allowed"
     worst = max((c for c in gate.checks if c.error is not None), key=lambda c: c.error or 0.0, default=None)
@@ -120,21 +97,21 @@ def gate_words(gate: Gate) -> str:
     if worst is not None:
         of = f"{units.scientific(worst.error)} of {units.scientific(worst.tolerance)}"
         phases = f"worst phase {worst.site} {of}"
-    return _joined(f"gate {gate.status}", logits and f"logits {logits}", error, phases)
+    return joined(f"gate {gate.status}", logits and f"logits {logits}", error, phases)
 
 
 def _header(window: Window, lane: Lane | None, terminal: Terminal) -> list[str]:
     device = window.device
     lines = [
-        _joined(device.name, device.arch, device.driver and f"driver {device.driver}", device.versions),
+        joined(device.name, device.arch, device.driver and f"driver {device.driver}", device.versions),
     ]
     row = lane.rows[0] if lane is not None and lane.rows else None
     if lane is not None:
         sizes = (f"batch {row.batch}", f"seq {row.seq}", row.math) if row else ()
-        lines.append(_joined(window.workload, *sizes, f"plan {lane.plan}"))
+        lines.append(joined(window.workload, *sizes, f"plan {lane.plan}"))
     samples = row and f"{row.samples} samples"
     lines.append(
-        _joined(
+        joined(
             f"window {window.number}",
             f"{window.seconds:.1f} s",
             samples,
@@ -174,7 +151,7 @@ def _phases(lane: Lane, terminal: Terminal) -> list[str]:
     totals = next((i for i, row in enumerate(lane.rows) if row.phase in TOTAL_ROWS), len(lane.rows))
     rule = "─" * max(len(line) for line in lines)
     lines = [*lines[: totals + 1], rule, *lines[totals + 1 :]]
-    notes = _footnotes(((row.phase, row.status or "") for row in lane.rows), terminal)
+    notes = footnotes(((row.phase, row.status or "") for row in lane.rows), terminal)
     return [*_with_strong_heading(lines, terminal), *notes]
 
 
@@ -208,7 +185,10 @@ def _closing(window: Window, terminal: Terminal) -> list[str]:
     return lines + [terminal.paint(note, "quiet") for note in window.notes]
 
 
-def _records(schema: Schema, keys: Sequence[str], records: Iterable[Record], terminal: Terminal) -> list[str]:
+def records_table(
+    schema: Schema, keys: Sequence[str], records: Iterable[Record], terminal: Terminal
+) -> list[str]:
+    """The named columns of a schema's rows."""
     by_key = {column.key: column for column in schema.columns}
     columns = [by_key[key] for key in keys]
     rows = [[column.show(record[column.key]) for column in columns] for record in records]
@@ -219,7 +199,7 @@ def _with_strong_heading(lines: Sequence[str], terminal: Terminal) -> list[str]:
     return [terminal.paint(lines[0], "strong"), *lines[1:]]
 
 
-def _footnotes(notes: Iterable[tuple[str, str]], terminal: Terminal) -> list[str]:
+def footnotes(notes: Iterable[tuple[str, str]], terminal: Terminal) -> list[str]:
     """One line a reason, with all the names that it holds for."""
     names: dict[str, list[str]] = {}
     for name, reason in notes:
@@ -228,5 +208,6 @@ def _footnotes(notes: Iterable[tuple[str, str]], terminal: Terminal) -> list[str
     return [terminal.paint(f"  {', '.join(who)}: {reason}", "quiet") for reason, who in names.items()]
 
 
-def _joined(*parts: object) -> str:
+def joined(*parts: object) -> str:
+    """The parts that are not empty, on one line."""
     return SEPARATOR.join(str(part) for part in parts if part)

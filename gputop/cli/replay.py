@@ -50,7 +50,8 @@ def _run(options: argparse.Namespace) -> int:
 def _print(replay: Replay, rung: str, output: Output) -> int:
     """The ladder, then the rung's phases in the window that pairs it with the rung before."""
     from gputop import export
-    from gputop.cli.render import ladder_lines, window_lines
+    from gputop.cli.ladder_table import ladder_lines
+    from gputop.cli.render import window_lines
     from gputop.cli.terminal import Terminal, print_data
 
     window = replay.first_window(rung)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gputop import stats
 from gputop.results import Gate, LadderEntry
@@ -21,12 +22,23 @@ class Climb:
     gate: Gate
     samples: LaneSamples | None
     binds: str | None = None
+    files: tuple[str, ...] = ()
+    """Source of each kernel of the dispatch, below kernels/."""
+    tokens: int | None = None
+    """Of one pass, all sequences."""
+    flops: float | None = None
+    shape_tax: float | None = None
 
 
 def entries(climbs: Sequence[Climb], noise: NoiseFloors) -> tuple[LadderEntry, ...]:
     """One a rung, in the order asked for."""
     timed = [climb for climb in climbs if climb.samples is not None]
     return tuple(_entry(climb, climbs[:index], timed, noise) for index, climb in enumerate(climbs))
+
+
+def kernel_names(plan: Plan) -> tuple[str, ...]:
+    """The kernels of its dispatch, once each, in pass order."""
+    return tuple(dict.fromkeys(kernel for _, kernel in plan.dispatch))
 
 
 def _entry(climb: Climb, earlier: Sequence[Climb], timed: Sequence[Climb], noise: NoiseFloors) -> LadderEntry:
@@ -36,23 +48,30 @@ def _entry(climb: Climb, earlier: Sequence[Climb], timed: Sequence[Climb], noise
         number=rung.number,
         kind=rung.kind,
         idea=rung.idea,
-        kernels=tuple(dict.fromkeys(kernel for _, kernel in climb.plan.dispatch)),
+        kernels=kernel_names(climb.plan),
         gate=climb.gate,
         binds=climb.binds,
+        files=climb.files,
+        batch=climb.plan.batch,
+        flops=climb.flops,
     )
     if samples is None:
         return replace(entry, status=climb.gate.where)
+    device_s = stats.summarize(samples.device_s).median
     entry = replace(
         entry,
-        device_s=stats.summarize(samples.device_s).median,
+        device_s=device_s,
         wall_s=stats.summarize(samples.wall_s).median,
-        ratio_first=_per_sequence(timed[0], climb).ratio if timed else None,
+        tokens_per_s=climb.tokens / device_s if climb.tokens and device_s else None,
+        shape_tax=climb.shape_tax,
+        **_against_first(timed[0], climb),
     )
     before = _before(climb, earlier)
     if before is None:
         return entry
     pair = _per_sequence(before, climb)
     verdict, why = stats.verdict(pair, noise.floor(before.plan.word, "device"))
+    saved = _saved(before, climb)
     batches = ""
     if before.plan.batch != climb.plan.batch:
         batches = f"per sequence: batch {before.plan.batch} against {climb.plan.batch}"
@@ -62,6 +81,9 @@ def _entry(climb: Climb, earlier: Sequence[Climb], timed: Sequence[Climb], noise
         ratio_before=pair.ratio,
         ratio_before_lo=pair.ratio_lo,
         ratio_before_hi=pair.ratio_hi,
+        saved_s=saved[0],
+        saved_lo_s=saved[1],
+        saved_hi_s=saved[2],
         verdict=verdict,
         status="; ".join(part for part in (why, batches) if part),
     )
@@ -85,11 +107,33 @@ def _before(climb: Climb, earlier: Sequence[Climb]) -> Climb | None:
     return own or (candidates[-1] if candidates else None)
 
 
+def _against_first(first: Climb, climb: Climb) -> dict[str, Any]:
+    """Ratio and saving, each with its interval."""
+    if climb is first:
+        return {"ratio_first": 1.0}
+    pair, saved = _per_sequence(first, climb), _saved(first, climb)
+    return {
+        "ratio_first": pair.ratio,
+        "ratio_first_lo": pair.ratio_lo,
+        "ratio_first_hi": pair.ratio_hi,
+        "saved_first_s": saved[0],
+        "saved_first_lo_s": saved[1],
+        "saved_first_hi_s": saved[2],
+    }
+
+
 def _per_sequence(a: Climb, b: Climb) -> stats.Paired:
     """b against a, by the time of one sequence."""
-    assert a.samples is not None
-    assert b.samples is not None
-    return stats.paired(
-        [value / a.plan.batch for value in a.samples.device_s],
-        [value / b.plan.batch for value in b.samples.device_s],
-    )
+    return stats.paired(_sequence_s(a), _sequence_s(b))
+
+
+def _saved(a: Climb, b: Climb) -> tuple[float | None, float | None, float | None]:
+    """a - b with its interval, by the time of one sequence."""
+    paired = stats.paired_difference(_sequence_s(b), _sequence_s(a))
+    return paired.delta_s, paired.delta_lo_s, paired.delta_hi_s
+
+
+def _sequence_s(climb: Climb) -> list[float]:
+    """Time of one sequence, sample by sample."""
+    assert climb.samples is not None
+    return [value / climb.plan.batch for value in climb.samples.device_s]

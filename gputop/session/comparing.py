@@ -55,25 +55,43 @@ def all_series(lane: LaneSamples, found: Iterable[Group]) -> Iterator[tuple[str,
     yield "wall", lane.wall_s
 
 
+def site_series(lane: LaneSamples) -> dict[str, list[float]]:
+    """Each step site's times, sample by sample."""
+    names = dict.fromkeys(part.site for step in lane.prepared.steps for part in step.apart())
+    return {name: times for name in names if (times := lane.site_s(name))}
+
+
+def site_key(site: str) -> str:
+    """What the A/A floors call a site, whose name may be that of its phase too."""
+    return f"site {site}"
+
+
 def compare(a: LaneSamples, b: LaneSamples, noise: NoiseFloors, timer_floor_s: float) -> Comparison:
     """b against a. Where their batches differ, times are per sequence and each delta says so."""
     plan_a, plan_b = a.lane.plan, b.lane.plan
     batches = (plan_a.batch, plan_b.batch) if plan_a.batch != plan_b.batch else (1, 1)
     note = f"per sequence: batch {plan_a.batch} against {plan_b.batch}" if batches != (1, 1) else ""
     found = groups(a.prepared.steps, b.prepared.steps)
-    deltas = [
-        _delta(
+    b_sites = site_series(b)
+
+    def delta(name: str, noise_name: str, times_a: list[float], times_b: list[float]) -> Delta:
+        return _delta(
             name,
             [value / batches[0] for value in times_a],
             [value / batches[1] for value in times_b],
-            noise.floor(plan_a.word, name),
+            noise.floor(plan_a.word, noise_name),
             timer_floor_s,
             note,
         )
-        for (name, times_a), (_, times_b) in zip(all_series(a, found), all_series(b, found), strict=True)
-        if times_a and times_b
+
+    whole = zip(all_series(a, found), all_series(b, found), strict=True)
+    deltas = [delta(name, name, of_a, of_b) for (name, of_a), (_, of_b) in whole if of_a and of_b]
+    sites = [
+        delta(name, site_key(name), times, b_sites[name])
+        for name, times in site_series(a).items()
+        if name in b_sites
     ]
-    return Comparison(plan_a.word, plan_b.word, 1, tuple(deltas))
+    return Comparison(plan_a.word, plan_b.word, 1, tuple(deltas), tuple(sites))
 
 
 def sentence(comparison: Comparison) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from gputop import stats
@@ -13,10 +14,10 @@ from gputop.gate import PASS_TOLERANCES
 from gputop.results import Gate, Ladder
 from gputop.session import climbing
 from gputop.session.bench import Bench
-from gputop.session.climbing import Climb
+from gputop.session.climbing import Climb, kernel_names
 from gputop.session.lanes import PreparedLane
-from gputop.session.model import Machine
-from gputop.session.rows import pace, site_binds
+from gputop.session.model import Machine, total_work
+from gputop.session.rows import pace, shape_tax, site_binds
 from gputop.session.sampling import LaneSamples, Stop, sample_lanes
 from gputop.spec import Plan
 
@@ -100,7 +101,17 @@ def _enough(bench: Bench, lanes: Sequence[LaneSamples]) -> str:
 
 
 def _climb(bench: Bench, lane: PreparedLane, samples: LaneSamples | None, machine: Machine) -> Climb:
-    binds = None
-    if samples is not None:
-        binds = pace(site_binds(samples, bench.physics(lane.plan, samples, machine)))
-    return Climb(lane.plan, bench.catalog.rung(lane.plan.rung), lane.gate, samples, binds)
+    catalog, plan, dims = bench.catalog, lane.plan, bench.dims(lane.plan)
+    climb = Climb(
+        plan=plan,
+        rung=catalog.rung(plan.rung),
+        gate=lane.gate,
+        samples=samples,
+        files=tuple(catalog.kernel(name).source for name in kernel_names(plan)),
+        tokens=dims.tokens,
+        flops=total_work(catalog, catalog.sites(dims, plan.prune), dims).flops,
+    )
+    if samples is None:
+        return climb
+    physics = bench.physics(plan, samples, machine)
+    return replace(climb, binds=pace(site_binds(samples, physics)), shape_tax=shape_tax(samples, physics))

@@ -11,7 +11,7 @@ MOST_KEPT = 12
 
 
 class NoiseFloors:
-    """Pairs of copies seen so far, by plan word and by phase, `device` or `wall`."""
+    """Pairs of copies seen so far, by plan word and by phase, `device`, `wall` or `site w1`."""
 
     def __init__(self, minimum: float) -> None:
         """`minimum`: the smallest |log ratio| that this backend ever reports."""

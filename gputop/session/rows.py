@@ -223,6 +223,21 @@ def site_binds(samples: LaneSamples, physics: Physics) -> Iterator[tuple[str, fl
             yield roofline.binding(model.terms, time_s).binds, time_s
 
 
+def shape_tax(samples: LaneSamples, physics: Physics) -> float | None:
+    """Time of the sites / the same without what `what_is_left` calls shape, where that is known of any."""
+    whole_s, shape_s = 0.0, []
+    for model in physics.sites:
+        time_s = stats.summarize(samples.site_s(model.name)).median
+        if time_s is None:
+            continue
+        whole_s += time_s
+        part_s = roofline.what_is_left(model.floor.value_s, model.terms, time_s).get("shape")
+        # The model may be above the time: more than all of it can't be shape.
+        shape_s += [] if part_s is None else [min(part_s, time_s)]
+    rest_s = whole_s - sum(shape_s)
+    return whole_s / rest_s if shape_s and rest_s > 0 else None
+
+
 def host_bound(samples: LaneSamples) -> bool | None:
     """Whether submitting a pass takes the host longer than running it; None where the host is the device."""
     submit_s, device_s = _median(samples.submit_s), _median(samples.device_s)

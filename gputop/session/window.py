@@ -175,6 +175,10 @@ def _keep_noise(bench: Bench, original: LaneSamples, copy: LaneSamples) -> None:
     pairs = zip(comparing.all_series(original, found), comparing.all_series(copy, found), strict=True)
     for (name, a), (_, b) in pairs:
         bench.noise.add(word, name, stats.paired(a, b))
+    copied = comparing.site_series(copy)
+    for site, times in comparing.site_series(original).items():
+        if site in copied:
+            bench.noise.add(word, comparing.site_key(site), stats.paired(times, copied[site]))
 
 
 def _read(

@@ -67,6 +67,8 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         (("compare", "cpu-blas", "cpu-blas,fold"), "neither TOGGLE=VALUE nor SITE:KERNEL"),
         (("list", "rugns"), "Did you mean 'rungs'?"),
         (("list", "sites", "--rung", "cpu-bals"), "Did you mean 'cpu-blas'?"),
+        (("list", "sites", "--rung", "naive", "--backend", "cpu"), "runs on cuda, not on cpu"),
+        (("worker", "--log"), "Allowed: --help"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -151,17 +153,18 @@ def test_list_sites_knows_a_pruned_plan(capsys: pytest.CaptureFixture[str]) -> N
 
 RUNGS = (
     RungView("a", 0, "ladder", ""),
-    RungView("b", 1, "ladder", ""),
-    RungView("oracle", 1, "oracle", ""),
-    RungView("c", 2, "ladder", ""),
-    RungView("d", 3, "ladder", "", refused="it needs a GPU."),
+    RungView("b", 1, "ladder", "", before="a"),
+    RungView("null", 1, "ladder", "", before="a"),
+    RungView("oracle", 1, "oracle", "", before="b"),
+    RungView("c", 2, "ladder", "", before="b"),
+    RungView("d", 3, "ladder", "", refused="it needs a GPU.", before="c"),
 )
 
 
 @pytest.mark.parametrize(
     ("listed", "span", "expected"),
     [
-        (None, None, ["a", "b", "c"]),
+        (None, None, ["a", "b", "null", "c"]),
         ("c,oracle,c", None, ["c", "oracle"]),
         (None, "a..c", ["a", "b", "c"]),
         (None, "b..c", ["b", "c"]),
@@ -180,7 +183,10 @@ def test_a_ladder_is_of_the_rungs_asked_for(
         ("a,d", None, "d can't run here: it needs a GPU"),
         (",", None, "--rungs needs names"),
         (None, "a", "no span of rungs"),
-        (None, "c..a", "c does not come before a"),
+        (None, "c..a", "a does not build on c, but on nothing"),
+        (None, "null..c", "c does not build on null, but on a -> b"),
+        (None, "b..b", "b does not build on b"),
+        (None, "a..d", "d can't run here: it needs a GPU"),
         (None, "a..oracle", "Unknown rung 'oracle'"),
     ],
 )

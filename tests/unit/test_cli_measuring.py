@@ -154,7 +154,57 @@ def test_the_ladder_sets_measured_beside_predicted_and_its_changes_add_up(
     assert float(rows[2]["predicted"]) > 1
     assert float(rows[2]["device_s"]) > 0
     assert "cpu-loops -> cpu-transposed" in done.stdout
-    assert re.search(r"^sum +[+-]?\d", done.stdout, re.MULTILINE)
+    assert re.search(r"^sum of the changes +[+-]?\d", done.stdout, re.MULTILINE)
+    assert re.search(r"^cpu-loops -> cpu-blas +[+-]?\d.*measured directly", done.stdout, re.MULTILINE)
+
+
+def test_every_kernel_is_paired_with_the_plans_own_at_each_site(env: dict[str, str], tmp_path: Path) -> None:
+    """One of them gives a wrong answer: it has no time, and costs the others nothing."""
+    broken = altered(
+        tmp_path,
+        env,
+        "from gputop.backends.cpu import kernels\n"
+        "kernels.TABLE['cpu_loops_attention'] = lambda *a, own=kernels.TABLE['cpu_blas_gemm']: own(*a)\n",
+    )
+    path = tmp_path / "routing.csv"
+    command = ("ladder", "--rungs", "cpu-pruned", "--routing", *TINY, "--seconds", "0.1")
+    done = gputop(broken, *command, "--remote", "here", "--csv", str(path))
+    assert done.returncode == 0, done.stderr
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    by_site = {(row["site"], row["kernel"]): row for row in rows}
+    assert {site for site, _ in by_site} >= {"qkv", "attention", "w1", "w1@1", "head"}
+    for site in ("w1", "w1@1"):
+        loops = by_site[site, "cpu_loops_gemm"]
+        assert float(loops["time_s"]) > 0
+        assert float(loops["ratio"]) > 0
+        assert by_site[site, "cpu_blas_gemm"]["incumbent"] == "true"
+    wrong = by_site["attention", "cpu_loops_attention"]
+    assert (wrong["time_s"], wrong["ratio"]) == ("", "")
+    assert wrong["status"]
+    assert sum(row["standing"] == "winner" for row in rows) == len({row["site"] for row in rows})
+
+
+def test_batches_in_one_window_and_one_that_does_not_fit(env: dict[str, str], tmp_path: Path) -> None:
+    roomy = altered(
+        tmp_path,
+        env,
+        "from gputop.backends.cpu.backend import CpuBackend\n"
+        "own = CpuBackend.need_bytes\n"
+        "CpuBackend.need_bytes = lambda self, plan: own(self, plan) + (plan.batch > 2) * (1 << 50)\n",
+    )
+    path = tmp_path / "batches.csv"
+    command = ("ladder", "--batches", "1,2,4", "--rung", "cpu-pruned", *QUICK)
+    done = gputop(roomy, *command, "--remote", "here", "--csv", str(path))
+    assert done.returncode == 0, done.stderr
+    with path.open(newline="") as file:
+        one, two, four = csv.DictReader(file)
+    assert [row["batch"] for row in (one, two, four)] == ["1", "2", "4"]
+    assert float(two["flops"]) == 2 * float(one["flops"])
+    assert float(one["tokens_per_s"]) > 0
+    assert four["device_s"] == ""
+    assert "GB of memory" in four["status"]
+    assert "not forecast at batch 1: no site's shape factor is known here" in done.stdout
 
 
 @pytest.mark.parametrize(

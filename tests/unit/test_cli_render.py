@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.cli.attribution import attribution_lines
-from gputop.cli.render import ceiling_lines, comparison_lines, gate_words, ladder_lines, window_lines
+from gputop.cli.render import ceiling_lines, comparison_lines, gate_words, window_lines
 from gputop.cli.tables import Heading, table
 from gputop.cli.terminal import Terminal
 from gputop.results import (
@@ -22,8 +21,6 @@ from gputop.results import (
     DeviceFacts,
     Gate,
     Health,
-    Ladder,
-    LadderEntry,
     Lane,
     PhaseCheck,
     Row,
@@ -154,26 +151,6 @@ def test_a_comparison_shows_both_gates_and_every_delta() -> None:
     assert "a  cpu-loops" in lines
     assert text.count("gate PASS") == 2
     assert "cpu-blas is FASTER" in lines
-
-
-def entry(rung: str, device_s: float | None, gate: Gate = PASS) -> LadderEntry:
-    return LadderEntry(rung, 1, "ladder", f"the idea of {rung}", ("gemm",), gate, device_s=device_s)
-
-
-def test_what_each_change_banked_adds_up_to_the_sum() -> None:
-    ladder = Ladder("t", DEVICE, "tiny", (entry("a", 8e-3), entry("b", 5e-3), entry("c", 6e-3)))
-    lines = attribution_lines(ladder, WIDE)
-    assert [line.split()[-1] for line in lines[1:3]] == ["b", "c"]
-    assert "+3.00 ms" in lines[1]
-    assert "-1.00 ms" in lines[2]
-    assert lines[3].split() == ["sum", "+2.00", "ms"]
-
-
-def test_a_rung_that_failed_banks_nothing_known() -> None:
-    ladder = Ladder("t", DEVICE, "tiny", (entry("a", 8e-3), entry("b", None, FAIL), entry("c", 6e-3)))
-    lines = attribution_lines(ladder, WIDE)
-    assert "ms" not in lines[1] + lines[2].replace("+2.00 ms", "")
-    assert any("off by 0.5" in line for line in ladder_lines(ladder, WIDE))
 
 
 def test_a_ceiling_is_shown_in_its_own_unit_with_its_doubt() -> None:

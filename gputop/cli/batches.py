@@ -1,0 +1,95 @@
+"""One plan at several batches in one window: what batching repays of the tax that under-filled tiles cost."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from collections.abc import Iterator, Sequence
+
+from gputop import units
+from gputop.cli.ladder_table import within
+from gputop.cli.options import whole_number
+from gputop.cli.render import footnotes, joined
+from gputop.cli.tables import Heading, table
+from gputop.cli.terminal import Terminal
+from gputop.results import Ladder, LadderEntry
+
+HEADINGS = (
+    Heading("batch", right=True),
+    Heading("pass", right=True, priority=3),
+    Heading("a sequence", right=True),
+    Heading("tokens/s", right=True, priority=2),
+    Heading("FLOP/s", right=True, priority=1),
+    Heading("rate vs first", right=True),
+    Heading("binds", priority=5),
+    Heading("gate", priority=4),
+)
+
+
+def batch_list(text: str) -> tuple[int, ...]:
+    """`1,2,4` as numbers, each once; an argument type."""
+    words = [word for word in text.split(",") if word]
+    if not words:
+        raise ArgumentTypeError(f"{text!r} names no batch: 1,2,4")
+    return tuple(dict.fromkeys(whole_number(word) for word in words))
+
+
+def batch_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
+    """Time of one sequence and rates by batch, then what the model had forecast at the smallest."""
+    lines = table(HEADINGS, list(_rows(ladder.entries)), terminal.width)
+    notes = ((f"batch {e.batch}" if e.batch else e.rung, e.gate.where or e.status) for e in ladder.entries)
+    return [
+        joined(ladder.device.name, ladder.workload, ladder.device.versions, ladder.time_utc),
+        joined(f"plan {ladder.entries[0].rung}", "by batch, in one window"),
+        "",
+        terminal.paint(lines[0], "strong"),
+        *lines[1:],
+        *footnotes(notes, terminal),
+        *(terminal.paint(note, "quiet") for note in ladder.notes),
+        *_tax(ladder.entries),
+    ]
+
+
+def _rows(entries: Sequence[LadderEntry]) -> Iterator[tuple[str, ...]]:
+    first = next((entry for entry in entries if entry.device_s), None)
+    for entry in entries:
+        repaid = None if first is None else rate_ratio(first, entry)
+        yield (
+            units.whole(entry.batch),
+            units.seconds(entry.device_s),
+            units.seconds(entry.device_s / entry.batch if entry.device_s and entry.batch else None),
+            units.si(entry.tokens_per_s, "/s"),
+            units.si(rate(entry), "FLOP/s"),
+            within(units.ratio(repaid), entry.ratio_first_lo, entry.ratio_first_hi),
+            units.text(entry.binds),
+            entry.gate.status,
+        )
+
+
+def rate(entry: LadderEntry) -> float | None:
+    """FLOPs of the plan's work a second."""
+    return entry.flops / entry.device_s if entry.flops and entry.device_s else None
+
+
+def rate_ratio(first: LadderEntry, entry: LadderEntry) -> float | None:
+    """FLOP/s of a batch over those of the first: as the work of a sequence is the same, the paired ratio of
+    its times."""
+    return entry.ratio_first if first.device_s and entry.device_s else None
+
+
+def _tax(entries: Sequence[LadderEntry]) -> Iterator[str]:
+    timed = [entry for entry in entries if entry.device_s]
+    if len(timed) < 2:
+        return
+    first, best = timed[0], max(timed, key=lambda entry: entry.ratio_first or 0.0)
+    repaid = (
+        f"shape tax repaid: {units.ratio(best.ratio_first)} at batch {best.batch} over batch {first.batch}"
+    )
+    if best is first:
+        repaid = f"no batch has a higher rate than batch {first.batch}: nothing is repaid"
+    yield f"{repaid}; {_forecast(first)}"
+
+
+def _forecast(first: LadderEntry) -> str:
+    if first.shape_tax is None:
+        return f"not forecast at batch {first.batch}: no site's shape factor is known here"
+    return f"forecast at batch {first.batch} by `what is left`: {units.ratio(first.shape_tax)}"

@@ -1,0 +1,99 @@
+"""A measured ladder as text: each rung's prediction beside its gain, and how often predictions held."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from gputop import units
+from gputop.cli.render import footnotes, joined
+from gputop.cli.tables import Heading, table
+from gputop.cli.terminal import Terminal
+from gputop.results import Ladder, LadderEntry
+
+HEADINGS = (
+    Heading("#", right=True, priority=9),
+    Heading("rung"),
+    Heading("device", right=True, priority=1),
+    Heading("wall", right=True, priority=7),
+    Heading("vs first", right=True, priority=3),
+    Heading("vs before", right=True),
+    Heading("predicted", priority=2),
+    Heading("", priority=2),
+    Heading("binds", priority=5),
+    Heading("gate", priority=4),
+    Heading("error", right=True, priority=8),
+    Heading("new kernels", priority=10),
+)
+FILES_SHOWN = 3
+HIT = {True: "hit", False: "miss", None: ""}
+
+
+def ladder_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
+    """Rungs of one window, measured against predicted, then what must be known to read them."""
+    lines = table(HEADINGS, list(_rows(ladder.entries)), terminal.width)
+    notes = ((entry.rung, entry.gate.where or entry.status) for entry in ladder.entries)
+    return [
+        joined(ladder.device.name, ladder.workload, ladder.device.versions, ladder.time_utc),
+        "",
+        terminal.paint(lines[0], "strong"),
+        *lines[1:],
+        *footnotes(notes, terminal),
+        *(terminal.paint(note, "quiet") for note in ladder.notes),
+        *score_lines(ladder.entries),
+    ]
+
+
+def score_lines(entries: Sequence[LadderEntry]) -> list[str]:
+    """One line: hits of all predictions, by what they rest on; nothing where none was measured."""
+    tried, hits = Counter[str](), Counter[str]()
+    for entry in entries:
+        if entry.hit is not None and entry.source is not None:
+            tried[entry.source] += 1
+            hits[entry.source] += entry.hit
+    if not tried:
+        return []
+    parts = (f"{source} {hits[source]} of {tried[source]}" for source in sorted(tried))
+    return [joined(f"predictions held: {hits.total()} of {tried.total()}", *parts)]
+
+
+def _rows(entries: Sequence[LadderEntry]) -> Iterator[tuple[str, ...]]:
+    for index, entry in enumerate(entries):
+        yield (
+            units.whole(entry.number),
+            entry.rung,
+            units.seconds(entry.device_s),
+            units.seconds(entry.wall_s),
+            units.ratio(entry.ratio_first),
+            within(units.ratio(entry.ratio_before), entry.ratio_before_lo, entry.ratio_before_hi),
+            _predicted(entry),
+            HIT[entry.hit],
+            units.text(entry.binds),
+            entry.gate.status,
+            units.scientific(entry.gate.pass_error),
+            _new_kernels(entry, entries[:index]),
+        )
+
+
+def within(figure: str, lo: float | None, hi: float | None) -> str:
+    """A ratio with its interval, where that is known."""
+    return figure if lo is None or hi is None else f"{figure} [{units.number(lo)}, {units.number(hi)}]"
+
+
+def _predicted(entry: LadderEntry) -> str:
+    if entry.predicted is None:
+        return ""
+    interval = within(units.ratio(entry.predicted), entry.predicted_lo, entry.predicted_hi)
+    return f"{interval} {entry.source or ''}".rstrip()
+
+
+def _new_kernels(entry: LadderEntry, above: Sequence[LadderEntry]) -> str:
+    """Files, or names where there is none, of the kernels that the rung it is held against lacks."""
+    before = next((other for other in above if other.rung == entry.before), None)
+    known = set(before.kernels) if before else set()
+    files = entry.files or ("",) * len(entry.kernels)
+    new = dict.fromkeys(
+        file or kernel for kernel, file in zip(entry.kernels, files, strict=True) if kernel not in known
+    )
+    shown = list(new)[:FILES_SHOWN]
+    return " ".join(shown) + (f" and {len(new) - FILES_SHOWN} more" if len(new) > FILES_SHOWN else "")
