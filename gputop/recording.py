@@ -1,7 +1,8 @@
 """A recording: the windows of a real run as versioned JSON lines, written once and read back whole.
 
 The first line is the header. Then follow, in the order they were measured, each plan as it resolved,
-its gates, its windows, what could not be recorded and why, one ladder, and a line that says the end.
+its gates, its windows, what could not be recorded and why, one ladder, one rung at several batches where
+that was asked for, and a line that says the end.
 A field that holds its default is left out. Nothing here knows how a recording is made or shown.
 """
 
@@ -25,6 +26,8 @@ SHIPPED = PACKAGE / "_data" / "recordings"
 SUFFIX = ".jsonl"
 THE_LADDER = "ladder"
 """What a refusal calls the window over all rungs."""
+THE_BATCHES = "batches"
+"""What it calls the window of one rung at several batches."""
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
@@ -71,11 +74,17 @@ class LadderLine(_Line, tag="ladder", frozen=True, kw_only=True):
     ladder: Ladder
 
 
+class BatchesLine(_Line, tag="batches", frozen=True, kw_only=True):
+    """One rung at several batches in one window, batch by batch."""
+
+    ladder: Ladder
+
+
 class RefusalLine(_Line, tag="refusal", frozen=True, kw_only=True):
     """What could not be recorded there."""
 
     what: str
-    """A rung's id, or `THE_LADDER`."""
+    """A rung's id, `THE_LADDER` or `THE_BATCHES`."""
     reason: str
 
 
@@ -83,7 +92,7 @@ class EndLine(_Line, tag="end", frozen=True, kw_only=True):
     """The recording is whole."""
 
 
-Line = Header | PlanLine | GateLine | WindowLine | LadderLine | RefusalLine | EndLine
+Line = Header | PlanLine | GateLine | WindowLine | LadderLine | BatchesLine | RefusalLine | EndLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +106,11 @@ class Recording:
     windows: tuple[Window, ...]
     ladder: Ladder | None
     refusals: Mapping[str, str]
-    """A rung's id or `THE_LADDER` -> the reason."""
+    """A rung's id, `THE_LADDER` or `THE_BATCHES` -> the reason."""
     whole: bool
     """False: whoever recorded was stopped before the end."""
+    batches: Ladder | None = None
+    """One rung at several batches, batch by batch; None where that was not recorded."""
 
 
 class _Schema(msgspec.Struct):
@@ -211,6 +222,7 @@ def _collect(lines: Sequence[Line], source: str) -> Recording:
             raise BadInput(f"{source}, line {number + 1}: the recording ended in the line before.")
     assert isinstance(header, Header)
     ladders = [line.ladder for line in lines if isinstance(line, LadderLine)]
+    batches = [line.ladder for line in lines if isinstance(line, BatchesLine)]
     return Recording(
         header=header,
         views=tuple(line.view for line in lines if isinstance(line, PlanLine)),
@@ -219,6 +231,7 @@ def _collect(lines: Sequence[Line], source: str) -> Recording:
         ladder=ladders[-1] if ladders else None,
         refusals={line.what: line.reason for line in lines if isinstance(line, RefusalLine)},
         whole=isinstance(lines[-1], EndLine),
+        batches=batches[-1] if batches else None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from gputop import units
 from gputop.cli.ladder_table import within
@@ -12,6 +13,7 @@ from gputop.cli.render import footnotes, joined
 from gputop.cli.tables import Heading, table
 from gputop.cli.terminal import Terminal
 from gputop.results import Ladder, LadderEntry
+from gputop.spec import PlanRequest
 
 HEADINGS = (
     Heading("batch", right=True),
@@ -31,6 +33,11 @@ def batch_list(text: str) -> tuple[int, ...]:
     if not words:
         raise ArgumentTypeError(f"{text!r} names no batch: 1,2,4")
     return tuple(dict.fromkeys(whole_number(word) for word in words))
+
+
+def at_batches(request: PlanRequest, batches: Sequence[int]) -> list[PlanRequest]:
+    """The same plan at each batch."""
+    return [replace(request, sets=(*request.sets, ("batch", str(batch)))) for batch in batches]
 
 
 def batch_lines(ladder: Ladder, terminal: Terminal) -> list[str]:

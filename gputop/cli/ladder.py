@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gputop.cli.batches import batch_list
+from gputop.cli.batches import at_batches, batch_list
 from gputop.cli.command import Command
 from gputop.cli.options import add_measuring_options, add_output_options, add_plan_options, with_changes
 from gputop.cli.outcome import outcome
@@ -77,7 +76,7 @@ def _requests(bench: Bench, options: argparse.Namespace) -> list[PlanRequest]:
     if options.batches is not None:
         rung = options.rung or bench.opened.default_rung
         request = with_changes(PlanRequest(_known(rung, rungs)), options)
-        return [replace(request, sets=(*request.sets, ("batch", str(batch)))) for batch in options.batches]
+        return at_batches(request, options.batches)
     requests = [
         with_changes(PlanRequest(rung), options) for rung in chosen(rungs, options.rungs, options.attribute)
     ]

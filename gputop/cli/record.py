@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from gputop.cli.batches import batch_list
 from gputop.cli.command import Command
 from gputop.cli.options import add_measuring_options, add_plan_options
 from gputop.cli.outcome import outcome
@@ -22,6 +23,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--rungs", metavar="A,B,C", help="these rungs (default: all, oracles and peers included)"
+    )
+    parser.add_argument(
+        "--batches", type=batch_list, metavar="1,2,4", help="and the rung that the screen opens on at these"
     )
     add_plan_options(parser, rung=False)
     add_measuring_options(parser)
@@ -61,7 +65,7 @@ COMMAND = Command(
     name="record",
     summary="run the ladder and keep it as a recording, to be replayed where there is no GPU",
     examples=(
-        "gputop record h200.jsonl --backend cuda",
+        "gputop record h200.jsonl --backend cuda --batches 1,2,4,8,16,32,64,128",
         "gputop record tiny.jsonl --backend cpu --workload tiny --rungs cpu-loops,cpu-blas --seconds 1",
     ),
     add_arguments=_add_arguments,

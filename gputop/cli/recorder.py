@@ -7,11 +7,14 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from gputop import __version__
+from gputop.cli.batches import at_batches
 from gputop.cli.bench import Bench
 from gputop.cli.options import with_changes
 from gputop.errors import GputopError, WorkerLost
 from gputop.recording import (
+    THE_BATCHES,
     THE_LADDER,
+    BatchesLine,
     EndLine,
     GateLine,
     Header,
@@ -55,6 +58,8 @@ class Recorder:
             if rung.id in self._gates:
                 yield from self._windows(rung, self._partners(rung, rungs[: number - 1], opening))
         yield from self._ladder(rungs)
+        if self._options.batches:
+            yield from self._batches()
         yield EndLine()
 
     def _header(self) -> Header:
@@ -129,6 +134,23 @@ class Recorder:
             )
         except GputopError as error:
             yield self._refusal(THE_LADDER, self._reason(error))
+
+    def _batches(self) -> Iterator[Line]:
+        """The rung that the session opens on, at each batch asked for."""
+        bench = self._bench
+        rung = bench.opened.default_rung
+        bench.narrator.note(f"{rung} at batches {', '.join(map(str, self._options.batches))}")
+        requests = at_batches(with_changes(PlanRequest(rung), self._options), self._options.batches)
+        try:
+            yield BatchesLine(
+                ladder=bench.survive(
+                    lambda: bench.client.measure_ladder(
+                        requests, seconds=self._options.seconds, on_progress=bench.narrator.progress
+                    )
+                )
+            )
+        except GputopError as error:
+            yield self._refusal(THE_BATCHES, self._reason(error))
 
     def _request(self, rung: RungView) -> PlanRequest:
         return with_changes(PlanRequest(rung.id), self._options)

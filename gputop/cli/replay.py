@@ -50,6 +50,7 @@ def _run(options: argparse.Namespace) -> int:
 def _print(replay: Replay, rung: str, output: Output) -> int:
     """The ladder, then the rung's phases in the window that pairs it with the rung before."""
     from gputop import export
+    from gputop.cli.batches import batch_lines
     from gputop.cli.ladder_table import ladder_lines
     from gputop.cli.render import window_lines
     from gputop.cli.terminal import Terminal, print_data
@@ -60,7 +61,8 @@ def _print(replay: Replay, rung: str, output: Output) -> int:
         terminal = Terminal.of(sys.stdout)
         why_not = replay.why_no_ladder
         ladder = [why_not] if why_not else ladder_lines(replay.measure_ladder(()), terminal)
-        print_data(*ladder, "", *window_lines(window, terminal))
+        batches = ["", *batch_lines(replay.batches, terminal)] if replay.batches else []
+        print_data(*ladder, *batches, "", *window_lines(window, terminal))
     output.write(export.phase_csv(rows), export.phase_json(rows))
     return outcome(lane.gate for lane in window.lanes)
 

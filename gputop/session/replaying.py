@@ -72,6 +72,12 @@ class Replay:
         return f"This {self._label} holds no ladder: {why}"
 
     @property
+    def batches(self) -> Ladder | None:
+        """One rung at several batches, where that was recorded."""
+        kept = self._kept.batches
+        return kept and replace(kept, device=self._marked(kept.device), notes=(self._note, *kept.notes))
+
+    @property
     def default_rung(self) -> str:
         """The one that the recorded session opened on, else the last of its ladder, that passes its gate."""
         opening = self._kept.header.default_rung

@@ -27,6 +27,7 @@ from gputop.cli.record import chosen
 from gputop.client import Client
 from gputop.errors import BadInput
 from gputop.recording import (
+    BatchesLine,
     EndLine,
     GateLine,
     Header,
@@ -76,7 +77,7 @@ def record(env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]
 def file(env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three rungs at `tiny`, by a real worker."""
     path = tmp_path_factory.mktemp("recordings") / "tiny.jsonl"
-    done = record(env, str(path), *RECORD, "--rungs", ",".join(RUNGS))
+    done = record(env, str(path), *RECORD, "--rungs", ",".join(RUNGS), "--batches", "1,2")
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     assert "2 of 3: cpu-blas" in done.stderr
@@ -116,6 +117,8 @@ def test_every_rung_is_gated_and_paired_with_the_one_before_and_the_one_the_scre
     assert pairs(kept) == [("cpu-loops", "cpu-blas"), ("cpu-blas", "cpu-loops"), ("cpu-pruned", "cpu-blas")]
     assert kept.ladder is not None
     assert tuple(entry.rung for entry in kept.ladder.entries) == RUNGS
+    assert kept.batches is not None
+    assert [entry.batch for entry in kept.batches.entries] == [1, 2]
 
 
 def test_what_can_not_be_recorded_is_kept_with_why_and_the_rest_goes_on(
@@ -224,7 +227,7 @@ def test_a_dash_is_stdout_and_a_device_is_not_replaced(capfdbinary: pytest.Captu
 
 @pytest.mark.parametrize(
     "kind",
-    [Header, PlanLine, GateLine, WindowLine, LadderLine, RefusalLine, EndLine],
+    [Header, PlanLine, GateLine, WindowLine, LadderLine, BatchesLine, RefusalLine, EndLine],
     ids=lambda kind: str(kind.__name__),
 )
 @settings(max_examples=15, deadline=None)
@@ -243,6 +246,7 @@ def test_a_line_reads_back_as_it_was_written(kind: Any, data: st.DataObject) -> 
         GateLine: lambda: replace(none, gates={line.plan: line.gate}),
         WindowLine: lambda: replace(none, windows=(line.window,)),
         LadderLine: lambda: replace(none, ladder=line.ladder),
+        BatchesLine: lambda: replace(none, batches=line.ladder),
         RefusalLine: lambda: replace(none, refusals={line.what: line.reason}),
     }
     assert kept == (with_it[kind]() if kind in with_it else none)
@@ -346,7 +350,8 @@ def test_without_a_terminal_it_prints_the_ladder_and_the_phases_and_says_what_th
     out = capsys.readouterr().out
     said = recording.label(kept.header)
     assert re.fullmatch(r"recording of \d{4}-\d\d-\d\d on .+", said)
-    assert out.count(f"{said}, made with gputop") == 2
+    assert out.count(f"{said}, made with gputop") == 3
+    assert "by batch, in one window" in out
     assert re.search(r"^6  cpu-pruned ", out, re.MULTILINE)
     assert "plan cpu-blas" in out
     assert re.search(r"^w2 ", out, re.MULTILINE)

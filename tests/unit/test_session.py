@@ -171,6 +171,8 @@ def test_deltas_stand_on_the_first_row_of_their_phase(paired_window: Window) -> 
         *("device", "wall"),
     }
     current, pinned = (rows_of(paired_window.lane(role)) for role in ("current", "pinned"))
+    assert {delta.phase for delta in comparison.sites} >= {"w1", "head"}
+    assert comparison.at("w1@1") is None, "the first plan has no such site"
     w1 = comparison.get("w1")
     assert w1 is not None
     assert current["w1"].delta_s == w1.delta_s
