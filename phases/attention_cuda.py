@@ -77,8 +77,7 @@ def _flash(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...
     task = tasks[0]
     grid = (ceil(queries(task, dims) / FLASH_QUERIES), dims.heads, dims.batch)
     row = dims.d_head + 4
-    stages = 4 if dims.d_head == 64 else 2
-    words = FLASH_QUERIES * row + 2 * stages * FLASH_KEYS * row + FLASH_QUERIES * (FLASH_KEYS + 1)
+    words = FLASH_QUERIES * row + 4 * FLASH_KEYS * row + FLASH_QUERIES * (FLASH_KEYS + 1)
     args = arguments(task, dims, None)
     entry = f"attention_flash_{dims.d_head}"
     return (Launch(entry, grid, (THREADS, 1, 1), args, smem_bytes=words * WORD_BYTES),)
@@ -89,6 +88,37 @@ def _flash_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
         allowed = " or ".join(map(str, FLASH_HEADS))
         return f"attention_flash takes a d_head of {allowed}, and it is {dims.d_head}"
     return None
+
+
+TENSOR_QUERIES, TENSOR_WARPS, TENSOR_HEAD = 16, 4, 64
+
+
+def _flash_tensor(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+    task = tasks[0]
+    grid = (ceil(queries(task, dims) / TENSOR_QUERIES), dims.heads, dims.batch)
+    rows = TENSOR_QUERIES + 2 * TENSOR_WARPS * FLASH_KEYS
+    args = arguments(task, dims, None)
+    smem_bytes = rows * (TENSOR_HEAD + 4) * WORD_BYTES
+    return (Launch("attention_flash_tensor", grid, (THREADS, 1, 1), args, smem_bytes=smem_bytes),)
+
+
+def _flash_tensor_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
+    if dims.d_head != TENSOR_HEAD:
+        return f"attention_flash_tensor takes a d_head of {TENSOR_HEAD}, and it is {dims.d_head}"
+    return None
+
+
+def _flash_tensor_traffic(task: Task, dims: Dims) -> Traffic:
+    """Keys and values once for each tile of queries that sees them; whole tiles are multiplied."""
+    rows = queries(task, dims)
+    tiles = ceil(rows / TENSOR_QUERIES)
+    visible = [min(dims.seq, dims.seq - rows + (tile + 1) * TENSOR_QUERIES) for tile in range(tiles)]
+    keys = dims.batch * sum(ceil(seen / FLASH_KEYS) * FLASH_KEYS for seen in visible)
+    return Traffic(
+        flops=float(keys * TENSOR_QUERIES * (4 * dims.d_model + 6 * dims.heads)),
+        l2_bytes=float(WORD_BYTES * 2 * dims.d_model * (keys + task.output.rows)),
+        pipe="tf32_mma",
+    )
 
 
 def _flash_traffic(task: Task, dims: Dims) -> Traffic:
@@ -147,5 +177,17 @@ KERNELS = (
         limits=_flash_limits,
         launches=_flash,
         traffic=lambda tasks, plan, dims: _flash_traffic(tasks[0], dims),
+    ),
+    Kernel(
+        name="attention_flash_tensor",
+        backend="cuda",
+        idea="Flash attention on tensor cores: four warps share 16 queries' keys, both products in TF32.",
+        covers=COVERS,
+        entries=("attention_flash_tensor",),
+        source="attention/14_flash_tensor.cu",
+        maths=("tf32",),
+        limits=_flash_tensor_limits,
+        launches=_flash_tensor,
+        traffic=lambda tasks, plan, dims: _flash_tensor_traffic(tasks[0], dims),
     ),
 )

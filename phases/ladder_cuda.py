@@ -188,10 +188,11 @@ RUNGS = (
         id="flash",
         number=14,
         backend="cuda",
-        idea="Keys and values stream through shared memory for 8 queries at once, softmax online.",
+        idea="Keys and values stream through shared memory for 16 queries at once, softmax online, "
+        "both products on tensor cores.",
         before="cublaslt",
-        use=(("attention", "attention_flash"),),
-        prediction=Prediction(1.06, 0.98, 1.18, "floor"),
+        use=(("attention", "attention_flash_tensor"),),
+        prediction=Prediction(1.4, 1.2, 1.7, "phase table"),
     ),
     Rung(
         id="graph",
@@ -228,16 +229,9 @@ RUNGS = (
         id="batch",
         number=18,
         backend="cuda",
-        idea=(
-            "32 sequences a pass: each weight read serves them all and every tile is full. Products of "
-            "ours: the library's gave equal sequences unequal bits there, which the gate refuses."
-        ),
+        idea="32 sequences a pass: each weight read serves them all and every tile is full.",
         before="graph",
         fields=(("batch", 32),),
-        use=(
-            *_gemms("gemm_k_major_tall_1", "qkv", "kv", "wo", "w1", "w2"),
-            *_gemms("gemm_one_row_k_major", *ONE_ROW_SITES),
-        ),
         prediction=Prediction(5.5, 3.5, 8.0, "floor"),
     ),
     Rung(

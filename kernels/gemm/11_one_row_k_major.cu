@@ -5,7 +5,7 @@
 #include "store.cuh"
 #include "warp.cuh"
 
-constexpr int WARPS = 8, UNROLL = 12;
+constexpr int WARPS = 8, UNROLL = 6;
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
     gemm_one_row_k_major(const __grid_constant__ GemmArgs args) {

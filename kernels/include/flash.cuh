@@ -1,5 +1,5 @@
 // Attention of 8 queries of one head by one block: keys and values stream through shared memory in tiles of
-// 32 that serve all 8, several tiles ahead; the softmax is computed online with a running maximum.
+// 32 that serve all 8, two buffers; the softmax is computed online with a running maximum.
 #pragma once
 #include "args.cuh"
 #include "async_copy.cuh"
@@ -15,9 +15,8 @@ template <int D>
 struct FlashTiles {
     static constexpr int LD = D + 4;  // keeps 16-byte alignment and spreads 8 rows over all banks
     float q[flash_shape::QUERIES][LD];
-    static constexpr int STAGES = D == 64 ? 4 : 2;  // D 64: a sequence of 128 sets out at once
-    float k[STAGES][flash_shape::KEYS][LD];
-    float v[STAGES][flash_shape::KEYS][LD];
+    float k[2][flash_shape::KEYS][LD];
+    float v[2][flash_shape::KEYS][LD];
     float weights[flash_shape::QUERIES][flash_shape::KEYS + 1];
 };
 
@@ -26,7 +25,6 @@ template <int D>
 __device__ __forceinline__ void flash(const AttentionArgs& args, FlashTiles<D>& shared, int query_tile, int head,
                                       int sequence) {
     using namespace flash_shape;
-    constexpr int STAGES = FlashTiles<D>::STAGES;
     constexpr int CHUNKS = D / 4;              // 16-byte chunks in a row
     constexpr int GROUPS = D / (4 * LANES);    // groups of 4 columns that a thread owns
     const int first_query = query_tile * QUERIES;
@@ -57,19 +55,16 @@ __device__ __forceinline__ void flash(const AttentionArgs& args, FlashTiles<D>& 
         const long long offset = static_cast<long long>(inside ? first_query + row : 0) * args.ldq + column;
         copy_async_16_or_zero(&shared.q[row][column], q + offset, inside);
     }
-#pragma unroll
-    for (int stage = 0; stage < STAGES - 1; ++stage) {
-        if (stage * KEYS < block_keys) fetch(stage, stage * KEYS);
-        copy_async_commit();
-    }
+    fetch(0, 0);
+    copy_async_commit();
 
     float out[GROUPS][4] = {};
     float peak = LOWEST, sum = 0.0f;
-    int buffer = 0, ahead = STAGES - 1;
+    int buffer = 0;
     for (int key0 = 0; key0 < block_keys; key0 += KEYS) {
-        copy_async_wait<STAGES - 2>();
+        copy_async_wait<0>();
         __syncthreads();
-        if (key0 + (STAGES - 1) * KEYS < block_keys) fetch(ahead, key0 + (STAGES - 1) * KEYS);
+        if (key0 + KEYS < block_keys) fetch(buffer ^ 1, key0 + KEYS);
         copy_async_commit();
 
         float score[SCORES] = {};
@@ -123,8 +118,7 @@ __device__ __forceinline__ void flash(const AttentionArgs& args, FlashTiles<D>& 
             }
         }
         __syncwarp();
-        buffer = buffer + 1 == STAGES ? 0 : buffer + 1;
-        ahead = ahead + 1 == STAGES ? 0 : ahead + 1;
+        buffer ^= 1;
     }
 
 #pragma unroll

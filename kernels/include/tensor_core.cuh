@@ -21,6 +21,14 @@ __device__ __forceinline__ void load_fragments(unsigned (&fragments)[4], const f
                  : "r"(address));
 }
 
+// To the nearest value that TF32 has; without it the hardware drops the bits below.
+template <int COUNT>
+__device__ __forceinline__ void round_to_tf32(unsigned (&fragments)[COUNT]) {
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i)
+        asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(fragments[i]) : "f"(__uint_as_float(fragments[i])));
+}
+
 // sum += a w: a 16x8, w 8x8, bits below TF32 ignored.
 __device__ __forceinline__ void multiply_tf32(float (&sum)[4], const unsigned* a, const unsigned* w) {
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
