@@ -312,6 +312,8 @@ class GputopApp(App[int]):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         for action in ACTIONS:
+            if action.name == "command_palette":
+                continue
             yield SystemCommand(action.label, action.doc, self._run(action.name))
 
     def _run(self, name: str) -> Callable[[], object]:

@@ -36,3 +36,10 @@ async def test_a_click_brings_dispatch_forward(running: Running) -> None:
         await until(pilot, lambda: "embed   " in text_of(app), "the sites")
         await click_on(pilot, "gemm-blas")
         await until_shown(pilot, "Kernels for qkv")
+
+
+async def test_keys_at_the_bottom_can_be_clicked_and_say_what_they_would_do(running: Running) -> None:
+    async with running() as (app, pilot, _):
+        await click_on(pilot, "space stop")
+        await until_shown(pilot, "space go on")
+        assert not app.state.measuring

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import DataTable, Footer, Static
+from textual.widgets import DataTable, Static
 
 from gputop.tui import layout
 from gputop.tui.state import State
@@ -20,6 +20,7 @@ from gputop.tui.widgets.banner import Banner
 from gputop.tui.widgets.device_line import DeviceLine
 from gputop.tui.widgets.dispatch import DispatchTable, explain_site
 from gputop.tui.widgets.explain import ExplainLine, TroubleLine
+from gputop.tui.widgets.key_bar import KeyBar
 from gputop.tui.widgets.keyed_table import KeyedTable
 from gputop.tui.widgets.ladder import LadderTable, explain_rung
 from gputop.tui.widgets.log_pane import LogPane
@@ -96,7 +97,7 @@ class MainScreen(Screen[None]):
             yield AdviceLine(id="advice")
         yield TroubleLine(id="trouble")
         yield ExplainLine(id="explain")
-        yield Footer(compact=True)
+        yield KeyBar(id="keys")
         yield Static(id="too-small")
 
     @property
@@ -151,6 +152,7 @@ class MainScreen(Screen[None]):
         if isinstance(table, KeyedTable) and table.highlighted_key is not None:
             said = EXPLAIN[table.id or ""](self._state, table.highlighted_key)
         self.query_one(ExplainLine).show(said)
+        self.query_one(KeyBar).show(self._state, table.id if table is not None else None)
 
     # Size
 
