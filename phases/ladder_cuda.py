@@ -239,9 +239,9 @@ RUNGS = (
         number=13,
         backend="cuda",
         kind="peer",
-        idea="PyTorch as it comes, on our weights: a kernel an operation, submitted from Python.",
+        idea="PyTorch as it comes, on our weights, in TF32: a kernel an operation, submitted from Python.",
         before="attention",
-        fields=(("peer", "torch-eager"),),
+        fields=(("peer", "torch-eager"), ("math", "tf32")),
     ),
     Rung(
         id="torch-compile",
