@@ -15,7 +15,7 @@ from tests.tui.fake.client import ReplayedClient
 from tests.tui.fake.records import WORKLOAD
 from tests.tui.screen import Driver, until
 
-UPDATE_S = 0.02
+UPDATE_S = 0.05
 """Less patience than a person has between two drawings."""
 Running = Callable[..., AbstractAsyncContextManager[tuple[GputopApp, Driver, ReplayedClient]]]
 
