@@ -17,7 +17,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 # stdout belongs to gputop: set-up speaks on stderr.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check
 
-.PHONY: run test lint compile-all gpu-check screenshots dist types clean
+.PHONY: run test lint compile-all gpu-check findings screenshots dist types clean
 
 run: $(RUN_STAMP)
 	@$(BIN)/gputop $(ARGS)
@@ -43,6 +43,10 @@ gpu-check: $(DEV_STAMP) $(if $(EXTRAS),$(RUN_STAMP))
 # From the running app; needs chromium and the Fira Code font.
 screenshots: $(DEV_STAMP)
 	$(BIN)/python screenshots/capture.py
+
+# README's results and docs/findings.md, from the recordings that are shipped.
+findings: $(RUN_STAMP)
+	$(BIN)/python -m docs.write_findings
 
 dist: $(DEV_STAMP)
 	rm -rf dist

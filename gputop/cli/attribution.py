@@ -54,16 +54,16 @@ def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
     steps = [entry for entry in ladder.entries if entry.kind == "ladder"]
     first, last = steps[0], steps[-1]
     pairs = list(pairwise(steps))
-    banked = Saving.total([_banked(entry) for _, entry in pairs])
-    predicted = Saving.total([_predicted(before, entry) for before, entry in pairs])
+    all_banked = Saving.total([banked(entry) for _, entry in pairs])
+    all_predicted = Saving.total([predicted(before, entry) for before, entry in pairs])
     direct = Saving(last.saved_first_s, last.saved_first_lo_s, last.saved_first_hi_s)
     ratio = within(units.ratio(last.ratio_first), last.ratio_first_lo, last.ratio_first_hi)
     rows = [
         *(
-            _row(f"{before.rung} -> {entry.rung}", _banked(entry), _predicted(before, entry), entry)
+            _row(f"{before.rung} -> {entry.rung}", banked(entry), predicted(before, entry), entry)
             for before, entry in pairs
         ),
-        _row("sum of the changes", banked, predicted, None),
+        _row("sum of the changes", all_banked, all_predicted, None),
         (f"{first.rung} -> {last.rung}", units.signed_seconds(direct.value_s), direct.interval, "", "", "",
          ratio, "measured directly, in the same window"),
     ]  # fmt: skip
@@ -71,32 +71,33 @@ def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
     return [
         terminal.paint(lines[0], "strong"),
         *lines[1:],
-        *_sentences(banked, predicted, direct),
+        *_sentences(all_banked, all_predicted, direct),
         *_peers(ladder.entries, first, last),
     ]
 
 
-def _row(name: str, banked: Saving, predicted: Saving, entry: LadderEntry | None) -> tuple[str, ...]:
+def _row(name: str, saved: Saving, expected: Saving, entry: LadderEntry | None) -> tuple[str, ...]:
     ratio = ""
     if entry is not None:
         ratio = within(units.ratio(entry.ratio_before), entry.ratio_before_lo, entry.ratio_before_hi)
     return (
         name,
-        units.signed_seconds(banked.value_s),
-        banked.interval,
-        units.signed_seconds(predicted.value_s),
-        predicted.interval,
+        units.signed_seconds(saved.value_s),
+        saved.interval,
+        units.signed_seconds(expected.value_s),
+        expected.interval,
         (entry.source or "") if entry else "",
         ratio,
         entry.idea if entry else "",
     )
 
 
-def _banked(entry: LadderEntry) -> Saving:
+def banked(entry: LadderEntry) -> Saving:
+    """What the rung saved over the one it is held against."""
     return Saving(entry.saved_s, entry.saved_lo_s, entry.saved_hi_s)
 
 
-def _predicted(before: LadderEntry, entry: LadderEntry) -> Saving:
+def predicted(before: LadderEntry, entry: LadderEntry) -> Saving:
     """The predicted gain as seconds, at the time that the rung before was measured at."""
     if before.device_s is None:
         return Saving(None)
@@ -105,13 +106,13 @@ def _predicted(before: LadderEntry, entry: LadderEntry) -> Saving:
     return Saving(*(sequence_s * (1 - 1 / gain) if gain else None for gain in gains))
 
 
-def _sentences(banked: Saving, predicted: Saving, direct: Saving) -> Iterator[str]:
-    if banked.value_s is None or direct.value_s is None:
+def _sentences(saved: Saving, expected: Saving, direct: Saving) -> Iterator[str]:
+    if saved.value_s is None or direct.value_s is None:
         return
-    off = units.signed_seconds(banked.value_s - direct.value_s)
+    off = units.signed_seconds(saved.value_s - direct.value_s)
     yield f"the changes add up to {off} beside the direct measurement"
-    if predicted.value_s:
-        yield f"banked {units.percent(banked.value_s / predicted.value_s)} of what was predicted in all"
+    if expected.value_s:
+        yield f"banked {units.percent(saved.value_s / expected.value_s)} of what was predicted in all"
 
 
 def _peers(entries: Sequence[LadderEntry], first: LadderEntry, last: LadderEntry) -> Iterator[str]:

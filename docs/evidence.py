@@ -1,0 +1,145 @@
+"""What recordings hold about a rung, a pair of rungs, or a phase: the questions that the findings ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gputop import units
+from gputop.pooling import pool
+from gputop.recording import Recording
+from gputop.results import Comparison, LadderEntry, PlanView, Row, Verdict
+
+NOT_MEASURED = "not measured here"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Time of one plan over time of another, of one window or pooled over several; None is unknown."""
+
+    ratio: float
+    lo: float | None = None
+    hi: float | None = None
+    verdict: Verdict | None = None
+
+    @property
+    def text(self) -> str:
+        interval = "" if self.lo is None or self.hi is None else f" [{_plain(self.lo)}, {_plain(self.hi)}]"
+        return f"{units.ratio(self.ratio)}{interval}"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All recordings there are, the one that counts first."""
+
+    recordings: tuple[Recording, ...]
+
+    def pair(self, a: str, b: str) -> Pair | None:
+        """Time of a / time of b: paired windows first, then the ladder's own pair, then its medians."""
+        for kept in self.recordings:
+            for found in (_windows_pair(kept, a, b), _ladder_pair(kept, a, b)):
+                if found is not None:
+                    return found
+        return None
+
+    def entry(self, rung: str) -> LadderEntry | None:
+        """The rung in a recorded ladder."""
+        return next((e for kept in self.recordings for e in _entries(kept) if e.rung == rung), None)
+
+    def entries(self) -> tuple[LadderEntry, ...]:
+        """The first recorded ladder."""
+        return next((found for kept in self.recordings if (found := _entries(kept))), ())
+
+    def batches(self) -> tuple[LadderEntry, ...]:
+        """The first recorded sweep that has times."""
+        for kept in self.recordings:
+            if kept.batches is not None:
+                return tuple(entry for entry in kept.batches.entries if entry.device_s)
+        return ()
+
+    def view(self, rung: str) -> PlanView | None:
+        return next((view for kept in self.recordings for view in kept.views if view.word == rung), None)
+
+    def rows(self, rung: str) -> dict[str, Row]:
+        """The phase table of the rung's first window, by site; empty where there is none."""
+        for kept in self.recordings:
+            for window in kept.windows:
+                lane = window.lane("current")
+                if lane is not None and lane.plan == rung and lane.rows:
+                    return {row.phase: row for row in lane.rows}
+        return {}
+
+    def ceiling(self, rung: str, *names: str) -> float | None:
+        """The largest of these measured peaks of the device that ran the rung."""
+        for kept in self.recordings:
+            if any(view.word == rung for view in kept.views):
+                values = [kept.header.ceilings.get(name) for name in names]
+                return max((value for value in values if value is not None), default=None)
+        return None
+
+    def missing(self, *rungs: str) -> str:
+        """Why these have no time, as the recordings say."""
+        reasons = {
+            f"{rung}: {reason}"
+            for kept in self.recordings
+            for rung in rungs
+            if (reason := kept.refusals.get(rung) or _gate_reason(kept, rung))
+        }
+        return "; ".join(sorted(reasons))
+
+    def binds(self, *rungs: str) -> str:
+        """`naive is bound by latency; coalesced by l2`, of those known."""
+        known = [(rung, entry.binds) for rung in rungs if (entry := self.entry(rung)) and entry.binds]
+        return "; ".join(f"`{rung}`: {binds} binds" for rung, binds in known)
+
+
+def _windows_pair(kept: Recording, a: str, b: str) -> Pair | None:
+    comparisons = list(_comparisons(kept, a, b))
+    delta = pool(comparisons).get("device") if comparisons else None
+    if delta is None or delta.ratio is None:
+        return None
+    return Pair(delta.ratio, delta.ratio_lo, delta.ratio_hi, delta.verdict)
+
+
+def _comparisons(kept: Recording, a: str, b: str) -> Iterator[Comparison]:
+    for window in kept.windows:
+        found = window.comparison
+        if found is not None and (found.plan_a, found.plan_b) == (a, b):
+            yield found
+
+
+def _ladder_pair(kept: Recording, a: str, b: str) -> Pair | None:
+    by_rung = {entry.rung: entry for entry in _entries(kept)}
+    before, after = by_rung.get(a), by_rung.get(b)
+    if before is None or after is None or not before.device_s or not after.device_s:
+        return None
+    if after.before == a and after.ratio_before is not None:
+        verdict: Verdict | None = after.verdict or None  # type: ignore[assignment]
+        return Pair(after.ratio_before, after.ratio_before_lo, after.ratio_before_hi, verdict)
+    return _through_the_first(before, after)
+
+
+def _through_the_first(a: LadderEntry, b: LadderEntry) -> Pair | None:
+    """From what each is over the first rung, their intervals end to end: wide, and right."""
+    if not a.ratio_first or not b.ratio_first:
+        return None
+    lo_b, hi_b = b.ratio_first_lo, b.ratio_first_hi
+    # The first rung itself is no wider than its ratio.
+    first = a.ratio_first == 1.0 and a.ratio_first_lo is None
+    lo_a, hi_a = (1.0, 1.0) if first else (a.ratio_first_lo, a.ratio_first_hi)
+    if not lo_a or hi_a is None or lo_b is None or hi_b is None:
+        return Pair(b.ratio_first / a.ratio_first)
+    return Pair(b.ratio_first / a.ratio_first, lo_b / hi_a, hi_b / lo_a)
+
+
+def _entries(kept: Recording) -> tuple[LadderEntry, ...]:
+    return kept.ladder.entries if kept.ladder else ()
+
+
+def _gate_reason(kept: Recording, rung: str) -> str:
+    gate = kept.gates.get(rung)
+    return gate.where if gate is not None and not gate.ok else ""
+
+
+def _plain(value: float) -> str:
+    return units.number(value)

@@ -1,0 +1,272 @@
+"""The campaign's findings, each with its figure there and how a recording answers whether it holds here.
+
+A finding is read by a rule that was fixed before any recording existed; the rule is printed beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from docs.evidence import NOT_MEASURED, Evidence, Pair
+from gputop import units
+from gputop.cli.attribution import Saving, banked, predicted
+from gputop.cli.ladder_table import score_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the recordings say of a finding."""
+
+    ours: str = NOT_MEASURED
+    held: bool | None = None
+    """None: not decided by what was recorded."""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One claim of the campaign."""
+
+    rank: int | None
+    """In its own ranking; None for one from its story."""
+    claim: str
+    theirs: str
+    rule: str
+    """When it counts as held here."""
+    read: Callable[[Evidence], Reading]
+
+
+def _absent(evidence: Evidence, *rungs: str) -> Reading:
+    return Reading(why=evidence.missing(*rungs))
+
+
+def _faster(pair: Pair) -> bool | None:
+    """Whether its interval lies above 1; None where that is not known."""
+    return None if pair.lo is None else pair.lo > 1
+
+
+def _slower(pair: Pair) -> bool | None:
+    """Whether its interval lies below 1; None where that is not known."""
+    return None if pair.hi is None else pair.hi < 1
+
+
+def _not(held: bool | None) -> bool | None:
+    return None if held is None else not held
+
+
+def _naive(evidence: Evidence) -> Reading:
+    device = evidence.rows("naive").get("device")
+    peak, bandwidth = evidence.ceiling("naive", "fp32"), evidence.ceiling("naive", "dram_read")
+    if not (device and device.time_s and device.flops and device.dram_bytes and peak and bandwidth):
+        return _absent(evidence, "naive")
+    compute, dram = device.flops / device.time_s / peak, device.dram_bytes / device.time_s / bandwidth
+    ours = f"{units.percent(compute)} of measured fp32, {units.percent(dram)} of measured bandwidth"
+    return Reading(ours, max(compute, dram) < 0.05, evidence.binds("naive"))
+
+
+def _layout(evidence: Evidence) -> Reading:
+    gpu, cpu = evidence.pair("naive", "coalesced"), evidence.pair("cpu-loops", "cpu-transposed")
+    if gpu is None and cpu is None:
+        return _absent(evidence, "naive", "coalesced")
+    ours = f"GPU {gpu.text if gpu else NOT_MEASURED}, CPU {cpu.text if cpu else NOT_MEASURED}"
+    if gpu is None:
+        return Reading(ours, None, evidence.missing("naive", "coalesced"))
+    steps = [e for e in evidence.entries() if e.kind == "ladder" and e.rung not in ("coalesced", "batch")]
+    other = max((entry.ratio_before or 0.0 for entry in steps), default=0.0)
+    return Reading(ours, gpu.ratio > other, evidence.binds("naive", "coalesced"))
+
+
+def _tensor_cores(evidence: Evidence) -> Reading:
+    pair = evidence.pair("oracle-fp32", "oracle-tf32")
+    if pair is None:
+        return _absent(evidence, "oracle-fp32", "oracle-tf32")
+    fp32 = evidence.ceiling("oracle-tf32", "fp32")
+    tf32 = evidence.ceiling("oracle-tf32", "tf32_mma", "tf32_wgmma")
+    if not fp32 or not tf32:
+        return Reading(pair.text, None, "the pipes' own peaks were not measured")
+    ours = f"{pair.text}, where the pipe's measured peak is {units.ratio(tf32 / fp32)} that of fp32"
+    return Reading(ours, pair.ratio < tf32 / fp32 / 2, evidence.binds("oracle-fp32", "oracle-tf32"))
+
+
+def _assault(evidence: Evidence) -> Reading:
+    pair = evidence.pair("algebra", "w2-assault")
+    if pair is None:
+        return _absent(evidence, "algebra", "w2-assault")
+    w2 = evidence.rows("w2-assault").get("w2")
+    parts = [evidence.binds("algebra", "w2-assault")]
+    if w2 is not None and w2.binds:
+        shape = f", shape factor {units.number(w2.shape_factor)}" if w2.shape_factor else ""
+        parts.append(f"at w2 itself {w2.binds} binds{shape}")
+    return Reading(pair.text, abs(math.log(pair.ratio)) < 0.03, "; ".join(filter(None, parts)))
+
+
+def _dispatch(evidence: Evidence) -> Reading:
+    own, library = evidence.pair("algebra", "dispatch"), evidence.pair("oracle-tf32", "dispatch")
+    if own is None or library is None:
+        return _absent(evidence, "algebra", "oracle-tf32", "dispatch")
+    ours = f"{own.text} over all our own, {library.text} over all the library's"
+    view = evidence.view("dispatch")
+    theirs = [site.site for site in view.sites if site.kernel in site.library] if view else []
+    why = f"the library's at {', '.join(theirs)}; ours elsewhere" if theirs else ""
+    both = (_faster(own), _faster(library))
+    return Reading(ours, None if None in both else all(both), why)
+
+
+def _sources(evidence: Evidence) -> Reading:
+    tried = [entry for entry in evidence.entries() if entry.hit is not None]
+    shares = {
+        source: sum(bool(e.hit) for e in tried if e.source == source) / count
+        for source in ("sass", "intuition")
+        if (count := sum(e.source == source for e in tried))
+    }
+    if not tried:
+        return Reading()
+    held = shares["sass"] > shares["intuition"] if len(shares) == 2 else None
+    return Reading(" ".join(score_lines(evidence.entries())), held)
+
+
+def _compiler(evidence: Evidence) -> Reading:
+    against, capture = evidence.pair("torch-compile", "graph"), evidence.pair("flash", "graph")
+    if against is None or capture is None:
+        return _absent(evidence, "torch-compile", "flash", "graph")
+    maths = {name: view.math for name in ("torch-compile", "graph") if (view := evidence.view(name))}
+    why = ""
+    if len(set(maths.values())) > 1:
+        why = "not like for like: " + ", ".join(f"`{name}` computes in {m}" for name, m in maths.items())
+    ours = (
+        f"`graph` {against.text} as fast as torch.compile; capture alone, kernels untouched, {capture.text}"
+    )
+    return Reading(ours, _faster(capture), why)
+
+
+def _megakernel(evidence: Evidence) -> Reading:
+    pair = evidence.pair("graph", "megakernel")
+    if pair is None:
+        return _absent(evidence, "graph", "megakernel")
+    notes = []
+    for rung in ("graph", "megakernel"):
+        row = evidence.rows(rung).get("w1")
+        if row is not None and row.registers and row.occupancy_theoretical:
+            share = units.percent(row.occupancy_theoretical)
+            notes.append(f"w1 in `{rung}`: {row.registers} registers, occupancy {share}")
+    return Reading(
+        pair.text, _slower(pair), "; ".join([*notes, *filter(None, [evidence.binds("megakernel")])])
+    )
+
+
+def _pruning(evidence: Evidence) -> Reading:
+    alone = evidence.pair("algebra,prune=off", "algebra") or evidence.pair("cpu-folded", "cpu-pruned")
+    if alone is not None:
+        return Reading(f"{alone.text}, with full keys and values", _faster(alone))
+    whole = evidence.pair("wmma", "algebra")
+    if whole is None:
+        return _absent(evidence, "algebra")
+    return Reading(NOT_MEASURED, None, f"only with folds and fused stores, {whole.text} together")
+
+
+def _search(evidence: Evidence) -> Reading:
+    return Reading(why="a recording holds no search")
+
+
+def _small_tiles(evidence: Evidence) -> Reading:
+    pair = evidence.pair("register-tiled", "small-tiles")
+    if pair is None:
+        return _absent(evidence, "register-tiled", "small-tiles")
+    return Reading(pair.text, _not(_faster(pair)), evidence.binds("register-tiled", "small-tiles"))
+
+
+def _portfolio(evidence: Evidence) -> Reading:
+    entries = [evidence.entry(rung) for rung in ("dispatch", "cublaslt", "flash", "graph")]
+    known = [entry for entry in entries if entry is not None and entry.device_s]
+    if len(known) < len(entries):
+        return _absent(evidence, "dispatch", "cublaslt", "flash", "graph")
+    pairs = list(pairwise(known))
+    saved = Saving.total([banked(entry) for _, entry in pairs]).value_s
+    expected = Saving.total([predicted(before, entry) for before, entry in pairs]).value_s
+    if saved is None or not expected:
+        return Reading()
+    ours = f"predicted {units.seconds(expected)}, banked {units.seconds(saved)}"
+    return Reading(ours, abs(saved / expected - 1) < 0.25)
+
+
+def _tournament(evidence: Evidence) -> Reading:
+    pair = evidence.pair("graph", "tournament")
+    if pair is None:
+        return _absent(evidence, "graph", "tournament")
+    return Reading(pair.text, abs(math.log(pair.ratio)) < 0.03)
+
+
+def _batch(evidence: Evidence) -> Reading:
+    sweep = evidence.batches()
+    if len(sweep) < 2:
+        return _absent(evidence, "batches")
+    best = max(sweep, key=lambda entry: entry.ratio_first or 0.0)
+    tax = sweep[0].shape_tax
+    ours = f"{units.ratio(best.ratio_first)} the rate of batch {sweep[0].batch} at batch {best.batch}"
+    if tax is None or best.ratio_first is None:
+        return Reading(ours, None, "no site's shape factor is known, so no tax was forecast")
+    near = abs(math.log(best.ratio_first / tax)) < math.log(1.25)
+    return Reading(f"{ours}; forecast from its shape: {units.ratio(tax)}", near)
+
+
+FINDINGS = (
+    Finding(
+        1, "Nothing bound the naive port: it asked for bytes that the problem does not have.",
+        "0.8 % of compute, 0.5 % of bandwidth", "both shares are below 5 %", _naive,
+    ),
+    Finding(
+        2, "One bit of layout is the largest single step on a GPU; a CPU forgives it.",
+        "5.3× on the GPU, 1.24× on the CPU", "no other change of the plan gains more", _layout,
+    ),
+    Finding(
+        3, "Tensor cores give a small part of their headline where rows are few.",
+        "1.22× where 4× is advertised", "less than half of the pipes' measured ratio", _tensor_cores,
+    ),
+    Finding(
+        4, "Rewriting w2's instructions changes nothing: its shape sets the price.",
+        "no change, even by a build that computed nonsense", "within 3 % of no change", _assault,
+    ),
+    Finding(
+        5, "The fastest pass is a table of who is better where, ours or the library.",
+        "2.27 ms, ahead of both parents", "known to be faster than both parents", _dispatch,
+    ),
+    Finding(
+        6, "Predictions from counted instructions hold, those from intuition do not.",
+        "2 of 2 against 2 of 11", "the share of hits is larger", _sources,
+    ),
+    Finding(
+        7, "What a compiler led by was organisation, not kernels.",
+        "0.55 ms, all of it launches and fusion", "capture alone is known to be faster", _compiler,
+    ),
+    Finding(
+        8, "A megakernel runs at the register count of its hungriest phase, and loses.",
+        "1.99 ms against 1.60; 2 blocks an SM instead of 4", "known to be slower than the graph", _megakernel,
+    ),
+    Finding(
+        9, "Computing the last layer for the last token only is what a KV cache does.",
+        "part of the algebra, without a figure of its own", "known to be faster, changed alone", _pruning,
+    ),
+    Finding(
+        10, "The search's own closing check found the bias in its selection.",
+        "0.009 ± 0.002 ms, first told eight times as large", "not decided by a recording", _search,
+    ),
+    Finding(
+        None, "Smaller tiles do not feed narrow products: warps in flight stay the same.",
+        "0.94×", "not known to be faster", _small_tiles,
+    ),
+    Finding(
+        None, "Single predictions err, and their sum does not.",
+        "0.67 ms predicted of three changes, 0.66 ms banked", "the sums agree within 25 %", _portfolio,
+    ),
+    Finding(
+        None, "The library's heuristic already chooses the fastest of its candidates.",
+        "no change", "within 3 % of no change", _tournament,
+    ),
+    Finding(
+        None, "Batching repays the tax that the shape of one sequence costs.",
+        "1.75×, within the 1.5 to 1.8× forecast", "within 25 % of the forecast", _batch,
+    ),
+)  # fmt: skip

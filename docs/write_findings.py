@@ -1,0 +1,174 @@
+"""Writes docs/findings.md and the results in README.md from recordings: `make findings`.
+
+    python -m docs.write_findings [RECORDING...]
+
+Without names it takes every recording shipped with gputop. It states what they hold and nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from docs.evidence import NOT_MEASURED, Evidence
+from docs.findings import FINDINGS, Finding
+from gputop import recording, units
+from gputop.cli.batches import rate
+from gputop.cli.ladder_table import score_lines, within
+from gputop.errors import BadInput, GputopError
+from gputop.recording import Recording
+from gputop.results import LadderEntry
+
+ROOT = Path(__file__).resolve().parents[1]
+BEGIN = "<!-- results: written by `make findings` -->"
+END = "<!-- end of results -->"
+NO_RECORDING = "No recording is shipped with this version: `gputop record FILE` makes one."
+HELD = {True: "yes", False: "no"}
+
+RESULT_COLUMNS = ("#", "rung", "device", "vs before", "vs first", "predicted", "binds", "gate error")
+
+
+def findings_page(recordings: Sequence[Recording]) -> str:
+    """docs/findings.md."""
+    evidence = Evidence(tuple(recordings))
+    lines = [
+        "# Findings",
+        "",
+        "The ladder retraces a campaign of hand-written CUDA on a consumer card (GA102, 34 TFLOP/s in fp32, "
+        "912 GB/s). Its findings, in its own ranking and then from its story, beside what was measured here. "
+        "A finding is held by a rule that is printed with it; where there is no figure, none is guessed.",
+        "",
+        *(_source(kept) for kept in recordings),
+        *([] if recordings else [NO_RECORDING]),
+        "",
+        "Written by `make findings`; edit `docs/findings.py` instead.",
+    ]
+    for finding in FINDINGS:
+        lines += ["", *_section(finding, evidence)]
+    return "\n".join(lines) + "\n"
+
+
+def results_table(recordings: Sequence[Recording]) -> str:
+    """The ladder of the first recording that has one, as a Markdown table."""
+    kept = next((kept for kept in recordings if kept.ladder is not None), None)
+    if kept is None or kept.ladder is None:
+        return NO_RECORDING
+    entries = kept.ladder.entries
+    lines = [
+        f"{_source(kept)} All of one window; ratios are paired, with 99 % intervals; "
+        "a batch is compared by the time of one sequence.",
+        "",
+        _markdown_row(RESULT_COLUMNS),
+        _markdown_row(["---"] * len(RESULT_COLUMNS)),
+        *(_markdown_row(_result(entry)) for entry in entries),
+        "",
+        *score_lines(entries),
+        *_sweep(kept),
+    ]
+    return "\n".join(lines).rstrip()
+
+
+def with_results(readme: str, table: str) -> str:
+    """README.md with the text between its markers replaced. BadInput where it has none."""
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise BadInput(f"README.md has no place for the results: {BEGIN} and {END}, each on its own line.")
+    return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0, or that of the fault, told on stderr."""
+    try:
+        paths = [recording.locate(word) for word in argv] or list(recording.shipped().values())
+        recordings = [recording.read(path) for path in paths]
+        readme = ROOT / "README.md"
+        text = with_results(readme.read_text(encoding="utf-8"), results_table(recordings))
+    except GputopError as error:
+        print(f"write_findings: {error}", file=sys.stderr)
+        return error.exit_code
+    readme.write_text(text, encoding="utf-8")
+    (ROOT / "docs" / "findings.md").write_text(findings_page(recordings), encoding="utf-8")
+    return 0
+
+
+def _section(finding: Finding, evidence: Evidence) -> Iterator[str]:
+    reading = finding.read(evidence)
+    yield f"## {f'{finding.rank}. ' if finding.rank else ''}{finding.claim.rstrip('.')}"
+    yield ""
+    yield f"- there: {finding.theirs}"
+    yield f"- here: {reading.ours}"
+    undecided = NOT_MEASURED if reading.ours == NOT_MEASURED else "undecided"
+    held = undecided if reading.held is None else HELD[reading.held]
+    yield f"- held: {held} (the rule: {finding.rule})"
+    if reading.why:
+        yield f"- why: {reading.why}"
+
+
+def _source(kept: Recording) -> str:
+    device = kept.header.device
+    clocks = sorted(w.health.sm_clock_hz for w in kept.windows if w.health.sm_clock_hz)
+    clock = f", {units.hertz(clocks[len(clocks) // 2])} in the median window" if clocks else ""
+    driver = f", driver {device.driver}" if device.driver else ""
+    cut = "" if kept.whole else " It was stopped before its end."
+    label = recording.label(kept.header)
+    return f"{label[0].upper()}{label[1:]}{driver}{clock}: {kept.header.workload.name}.{cut}"
+
+
+def _result(entry: LadderEntry) -> tuple[str, ...]:
+    """One line of the table; without a time, the reason stands in its place."""
+    if not entry.device_s:
+        reason = (entry.gate.where or entry.status).replace("|", "/")
+        return (str(entry.number), f"`{entry.rung}`", reason, "", "", _predicted(entry), "", "")
+    return (
+        str(entry.number),
+        f"`{entry.rung}`",
+        units.seconds(entry.device_s),
+        _interval(entry.ratio_before, entry.ratio_before_lo, entry.ratio_before_hi),
+        units.ratio(entry.ratio_first),
+        _predicted(entry),
+        entry.binds or "",
+        units.scientific(entry.gate.pass_error),
+    )
+
+
+def _predicted(entry: LadderEntry) -> str:
+    if entry.predicted is None:
+        return ""
+    interval = _interval(entry.predicted, entry.predicted_lo, entry.predicted_hi)
+    hit = {True: ", hit", False: ", miss", None: ""}[entry.hit]
+    return f"{interval} ({entry.source}{hit})"
+
+
+def _interval(value: float | None, lo: float | None, hi: float | None) -> str:
+    return "" if value is None else within(units.ratio(value), lo, hi)
+
+
+def _sweep(kept: Recording) -> Iterator[str]:
+    """One rung by batch, in a window of its own."""
+    if kept.batches is None:
+        return
+    head = ("batch", "a sequence", "tokens/s", "rate", "rate vs first")
+    yield from ("", "By batch, in one window:", "", _markdown_row(head), _markdown_row(["---"] * len(head)))
+    for entry in kept.batches.entries:
+        if not entry.device_s or not entry.batch:
+            yield _markdown_row((units.whole(entry.batch), entry.gate.where or entry.status, "", "", ""))
+            continue
+        yield _markdown_row(
+            (
+                str(entry.batch),
+                units.seconds(entry.device_s / entry.batch),
+                units.si(entry.tokens_per_s, "/s"),
+                units.si(rate(entry), "FLOP/s"),
+                _interval(entry.ratio_first, entry.ratio_first_lo, entry.ratio_first_hi),
+            )
+        )
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,154 @@
+"""The findings and the README's results say what recordings hold, and nothing where they hold nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from docs.evidence import Evidence
+from docs.findings import FINDINGS, Reading
+from docs.write_findings import BEGIN, END, NO_RECORDING, findings_page, main, results_table, with_results
+from gputop import recording, units
+from gputop.errors import BadInput
+from gputop.recording import Recording
+from gputop.results import Gate, Ladder, LadderEntry
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    """Two rungs and two batches of the cpu at `tiny`, by a real worker."""
+    home = tmp_path_factory.mktemp("home")
+    folders = {name: str(home / name) for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME")}
+    path = home / "tiny.jsonl"
+    options = ("--backend", "cpu", "--workload", "tiny", "--seconds", "0.1", "--batches", "1,2")
+    subprocess.run(
+        (sys.executable, "-m", "gputop", "record", str(path), *options, "--rungs", "cpu-folded,cpu-pruned"),
+        env={**os.environ, **folders, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=120, check=True,
+    )  # fmt: skip
+    return recording.read(path)
+
+
+def with_ladder(kept: Recording, *entries: LadderEntry) -> Evidence:
+    """A recording with this ladder and no window."""
+    assert kept.ladder is not None
+    ladder: Ladder = replace(kept.ladder, entries=entries)
+    return Evidence((replace(kept, ladder=ladder, windows=(), batches=None),))
+
+
+def entry(rung: str, first: float, half: float = 0.01, **fields: object) -> LadderEntry:
+    """A rung that is `first` times faster than the ladder's first, give or take `half`."""
+    base = LadderEntry(
+        rung, 1, "ladder", "", (), Gate("PASS", 1e-7, 1e-5), device_s=1.0 / first, batch=1,
+        ratio_first=first, ratio_first_lo=first * (1 - half), ratio_first_hi=first * (1 + half),
+    )  # fmt: skip
+    return replace(base, **fields)  # type: ignore[arg-type]
+
+
+def reading(claim: str, evidence: Evidence) -> Reading:
+    return next(finding for finding in FINDINGS if claim in finding.claim).read(evidence)
+
+
+def section(page: str, title: str) -> str:
+    return next(part for part in page.split("\n## ") if title in part.splitlines()[0])
+
+
+def test_a_cpu_recording_leaves_the_gpus_findings_unmeasured(kept: Recording) -> None:
+    page = findings_page([kept])
+    for title in ("Tensor cores", "megakernel", "table of who", "compiler"):
+        part = section(page, title)
+        assert "- here: not measured here\n- held: not measured here" in part
+    assert "with full keys and values" in section(page, "last token")
+    assert "at batch" in section(page, "Batching")
+    assert recording.label(kept.header)[1:] in page
+
+
+def test_the_results_are_those_of_the_recording(kept: Recording) -> None:
+    table = results_table([kept])
+    assert kept.ladder is not None
+    for rung in kept.ladder.entries:
+        assert f"| `{rung.rung}` | {units.seconds(rung.device_s)} |" in table
+    assert table.count("\n| 1 |") == 1, "no line for batch 1"
+    assert {line.count("|") for line in table.splitlines() if "`cpu-" in line} == {9}
+
+
+def test_without_a_recording_nothing_is_claimed() -> None:
+    assert results_table([]) == NO_RECORDING
+    page = findings_page([])
+    assert "held: yes" not in page
+    assert "held: no " not in page
+    assert page.count("- held: not measured here") == len(FINDINGS)
+
+
+def test_only_what_stands_between_the_markers_is_replaced() -> None:
+    once = with_results(f"before\n{BEGIN}\nold\n{END}\nafter\n", "new")
+    assert once == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"
+    assert with_results(once, "new") == once
+    with pytest.raises(BadInput, match="no place for the results"):
+        with_results("before\nafter\n", "new")
+
+
+def test_a_file_that_is_no_recording_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (ROOT / "README.md").read_bytes()
+    assert main([str(tmp_path / "none.jsonl")]) == 2
+    assert "There is no recording" in capsys.readouterr().err
+    assert (ROOT / "README.md").read_bytes() == before
+
+
+def test_two_rungs_are_compared_through_the_first_where_they_were_not_paired(kept: Recording) -> None:
+    evidence = with_ladder(kept, entry("a", 1.0), entry("b", 2.0, 0.1), entry("c", 3.0, 0.1))
+    pair = evidence.pair("b", "c")
+    assert pair is not None
+    assert (pair.ratio, pair.lo, pair.hi) == pytest.approx((1.5, 2.7 / 2.2, 3.3 / 1.8))
+    assert evidence.pair("b", "none") is None
+
+
+@pytest.mark.parametrize(
+    ("dispatch", "held"), [(entry("dispatch", 4.0), True), (entry("dispatch", 2.01), False)]
+)
+def test_a_routing_table_holds_where_it_is_known_to_beat_both(
+    kept: Recording, dispatch: LadderEntry, held: bool
+) -> None:
+    evidence = with_ladder(kept, entry("oracle-tf32", 2.0), entry("algebra", 3.0), dispatch)
+    assert reading("table of who", evidence).held is held
+
+
+def test_what_has_no_interval_is_not_decided(kept: Recording) -> None:
+    graph, megakernel = (
+        replace(entry(rung, first), ratio_first_lo=None, ratio_first_hi=None)
+        for rung, first in (("graph", 3.0), ("megakernel", 2.0))
+    )
+    evidence = with_ladder(kept, entry("x", 1.0), graph, megakernel)
+    found = reading("megakernel", evidence)
+    assert found.ours == "0.667×"
+    assert found.held is None
+
+
+def test_a_slower_megakernel_and_a_null_assault_hold(kept: Recording) -> None:
+    evidence = with_ladder(
+        kept, entry("graph", 3.0), entry("megakernel", 2.0), entry("algebra", 2.0), entry("w2-assault", 2.02)
+    )
+    assert reading("megakernel", evidence).held is True
+    assert reading("Rewriting w2", evidence).held is True
+
+
+def test_hits_are_held_against_each_other_by_source(kept: Recording) -> None:
+    sass = entry("sass-fp32", 2.0, source="sass", hit=True)
+    intuition = entry("tiled", 1.5, source="intuition", hit=False)
+    assert reading("counted instructions", with_ladder(kept, sass, intuition)).held is True
+    assert reading("counted instructions", with_ladder(kept, sass)).held is None
+
+
+def test_what_is_checked_in_is_what_the_shipped_recordings_say() -> None:
+    """`make findings` writes both."""
+    recordings = [recording.read(path) for path in recording.shipped().values()]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert with_results(readme, results_table(recordings)) == readme, "run `make findings`"
+    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    assert page == findings_page(recordings), "run `make findings`"
