@@ -184,7 +184,7 @@ def _portfolio(evidence: Evidence) -> Reading:
     if len(known) < len(entries):
         return _absent(evidence, "dispatch", "cublaslt", "flash", "graph")
     pairs = list(pairwise(known))
-    saved = Saving.total([banked(entry) for _, entry in pairs]).value_s
+    saved = Saving.total([banked(before, entry) for before, entry in pairs]).value_s
     expected = Saving.total([predicted(before, entry) for before, entry in pairs]).value_s
     if saved is None or not expected:
         return Reading()

@@ -54,13 +54,13 @@ def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
     steps = [entry for entry in ladder.entries if entry.kind == "ladder"]
     first, last = steps[0], steps[-1]
     pairs = list(pairwise(steps))
-    all_banked = Saving.total([banked(entry) for _, entry in pairs])
+    all_banked = Saving.total([banked(before, entry) for before, entry in pairs])
     all_predicted = Saving.total([predicted(before, entry) for before, entry in pairs])
     direct = Saving(last.saved_first_s, last.saved_first_lo_s, last.saved_first_hi_s)
     ratio = within(units.ratio(last.ratio_first), last.ratio_first_lo, last.ratio_first_hi)
     rows = [
         *(
-            _row(f"{before.rung} -> {entry.rung}", banked(entry), predicted(before, entry), entry)
+            _row(f"{before.rung} -> {entry.rung}", banked(before, entry), predicted(before, entry), entry)
             for before, entry in pairs
         ),
         _row("sum of the changes", all_banked, all_predicted, None),
@@ -92,8 +92,10 @@ def _row(name: str, saved: Saving, expected: Saving, entry: LadderEntry | None) 
     )
 
 
-def banked(entry: LadderEntry) -> Saving:
-    """What the rung saved over the one it is held against."""
+def banked(before: LadderEntry, entry: LadderEntry) -> Saving:
+    """What the rung saved over the one before; unknown where it was held against another."""
+    if entry.before != before.rung:
+        return Saving(None)
     return Saving(entry.saved_s, entry.saved_lo_s, entry.saved_hi_s)
 
 

@@ -57,7 +57,7 @@ def _run(options: argparse.Namespace) -> int:
         )
         _show(ladder, options, output)
         if options.routing:
-            _route(bench, requests[-1], output)
+            _route(bench, _last(ladder), output)
     return outcome(entry.gate for entry in ladder.entries if entry.gate.status != "unchecked")
 
 
@@ -109,6 +109,16 @@ def _show(ladder: Ladder, options: argparse.Namespace, output: Output) -> None:
             print_data("", *attribution_lines(ladder, terminal))
     if not options.routing:
         output.write(export.ladder_csv(ladder), export.ladder_json(ladder))
+
+
+def _last(ladder: Ladder) -> PlanRequest:
+    """The last plan of ours that has a time. BadInput where none has."""
+    from gputop.words import parse_word
+
+    timed = [entry.rung for entry in ladder.entries if entry.device_s and entry.kind != "peer"]
+    if not timed:
+        raise BadInput("No rung of this ladder has a time: there is nothing to route.")
+    return parse_word(timed[-1])
 
 
 def _route(bench: Bench, request: PlanRequest, output: Output) -> None:

@@ -82,8 +82,9 @@ def test_a_peer_is_held_against_both_ends() -> None:
 
 
 def test_a_rung_that_failed_banks_nothing_known() -> None:
-    measured = ladder(A, entry("b", None, FAIL), C)
+    measured = ladder(A, entry("b", None, FAIL), replace(C, before="a"))
     lines = attribution_lines(measured, WIDE)
+    assert line(lines, "b -> c").split()[3] == "–", "it was held against a"
     assert line(lines, "a -> b").split()[3] == "–"
     assert line(lines, "sum").split()[4:6] == ["–", "–"]
     assert any("off by 0.5" in line for line in ladder_lines(measured, WIDE))
