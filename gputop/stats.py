@@ -222,9 +222,12 @@ def narrow_enough(result: Paired, floor: float) -> bool:
 
 
 def enough_for_one(samples: Samples) -> bool:
-    """Whether the typical time of a single plan is known to 1 %, drift and correlation included."""
+    """Whether the typical time of a single plan is known to 1 %, drift and correlation included.
+
+    No verdict hangs on it, so it may be asked from the first round that has an interval.
+    """
     times = np.asarray(samples, dtype=np.float64)
-    if len(times) < MIN_ROUNDS_TO_STOP or not _all_positive(times):
+    if len(times) < MIN_ROUNDS or not _all_positive(times):
         return False
     _, half_width = _interval(_pairs(np.log(times)), CONFIDENCE)
     return half_width <= ONE_PLAN_HALF_WIDTH

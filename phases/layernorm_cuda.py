@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 
-from gputop.spec import LAYERNORM_EPS, WORD_BYTES, Dims, Kernel, Launch, Plan, Task, Traffic, View
+from gputop import buffers
+from gputop.spec import LAYERNORM_EPS, WORD_BYTES, Dims, Kernel, Launch, Plan, Task, Traffic, View, WeightView
 
 COVERS = ("ln1", "ln2", "lnf")
 THREADS = 128
@@ -54,6 +56,40 @@ def _row_in_registers(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[
     return _launch(tasks[0], "layernorm_row_in_registers", rows_per_block=1, threads=32)
 
 
+WEIGHTS_AFTER = {"ln1": ("wqkv", "wo"), "ln2": ("w1", "w2"), "lnf": ("whead",)}
+"""What the products after a layernorm read, two at most."""
+LINE_BYTES = 128
+
+
+def _weight_shapes(dims: Dims) -> dict[str, tuple[int, int]]:
+    """Outputs and inner axis of every GEMM weight."""
+    d, ff = dims.d_model, dims.d_ff
+    return {"wqkv": (3 * d, d), "wo": (d, d), "w1": (ff, d), "w2": (d, ff), "whead": (dims.vocab, d)}
+
+
+def _weights_ahead(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+    task = tasks[0]
+    (plain,) = _row_in_registers(tasks, plan, dims)
+    shapes = _weight_shapes(dims)
+    names = WEIGHTS_AFTER[task.site.phase]
+    layer = 0 if task.site.phase == "lnf" else task.layer
+    weights: list[WeightView | None] = [
+        buffers.weight(name, layer, 0, shapes[name][0], *shapes[name], plan.layout) for name in names
+    ]
+    lines = [shapes[name][0] * shapes[name][1] * WORD_BYTES // LINE_BYTES for name in names]
+    absent = 2 - len(names)
+    args = (
+        *plain.args[:4],
+        *weights,
+        *[None] * absent,
+        *plain.args[4:8],
+        *lines,
+        *[0] * absent,
+        plain.args[8],
+    )
+    return (replace(plain, entry="layernorm_weights_ahead", args=args),)
+
+
 def _row_in_registers_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     if task.site.columns % 4 or task.site.columns > MOST_COLUMNS:
         return (
@@ -93,6 +129,17 @@ KERNELS = (
         source="layernorm/11_row_in_registers.cu",
         limits=_row_in_registers_limits,
         launches=_row_in_registers,
+        traffic=lambda tasks, plan, dims: _traffic(tasks[0], 1 / 32),
+    ),
+    Kernel(
+        name="layernorm_weights_ahead",
+        backend="cuda",
+        idea="A row in registers, and the weights of the two products after it sent for meanwhile.",
+        covers=COVERS,
+        entries=("layernorm_weights_ahead",),
+        source="layernorm/11_weights_ahead.cu",
+        limits=_row_in_registers_limits,
+        launches=_weights_ahead,
         traffic=lambda tasks, plan, dims: _traffic(tasks[0], 1 / 32),
     ),
 )

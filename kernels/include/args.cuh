@@ -25,6 +25,18 @@ struct LayernormArgs {
     float eps;
 };
 
+struct LayernormAheadArgs {
+    const float* x;
+    const float* gain;   // absent when folded into the next weights
+    const float* shift;
+    float* out;
+    const float* first;   // weights of the products that follow
+    const float* second;  // or absent
+    int rows, columns, ldx, ldo;
+    int first_lines, second_lines;  // of 128 bytes
+    float eps;
+};
+
 struct AttentionArgs {
     const float* q;   // [batch * queries, heads * d_head]
     const float* k;   // [batch * seq, heads * d_head]
