@@ -49,6 +49,8 @@ def _run(options: argparse.Namespace) -> int:
     _check(options)
     output = Output.of(options)
     with Bench(options) as bench:
+        if options.routing and bench.opened.device.recording:
+            raise BadInput(f"A {bench.opened.device.recording} holds no other kernels: leave --routing out.")
         requests = _requests(bench, options)
         ladder = bench.survive(
             lambda: bench.client.measure_ladder(

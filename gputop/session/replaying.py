@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 from gputop import recording
 from gputop.errors import BadInput
@@ -15,6 +16,7 @@ from gputop.results import (
     DeviceFacts,
     Gate,
     Ladder,
+    LadderEntry,
     Lane,
     PlanView,
     RungView,
@@ -27,6 +29,9 @@ from gputop.words import format_word, parse_word
 
 NOT_RECORDED = "not in this recording"
 CUT_SHORT = "it was stopped before its end, so some rungs may be missing"
+
+AGAINST_FIRST: dict[str, Any] = {f.name: None for f in fields(LadderEntry) if "_first" in f.name}
+"""What is not known of a rung without the first one."""
 
 
 class Replay:
@@ -143,8 +148,8 @@ class Replay:
                 raise BadInput(f"Not in the recorded ladder: {', '.join(missing)}. It has {_listed(there)}.")
             entries = tuple(entry for entry in entries if entry.rung in wanted)
         if entries and entries[0] != ladder.entries[0]:
-            # Their ratios to the first are to a rung that is not shown.
-            entries = tuple(replace(entry, ratio_first=None) for entry in entries)
+            # What they are against the first is against a rung that is not shown.
+            entries = tuple(replace(entry, **AGAINST_FIRST) for entry in entries)
         return replace(
             ladder, device=self._marked(ladder.device), entries=entries, notes=(self._note, *ladder.notes)
         )

@@ -373,6 +373,7 @@ def test_a_worker_serves_it_as_it_serves_a_device(client: Client, file: Path, ke
     ladder = client.measure_ladder([blas, pruned])
     assert [entry.device_s for entry in ladder.entries] == [e.device_s for e in kept.ladder.entries[1:]]
     assert ladder.entries[0].ratio_first is None, "the first rung is not in it"
+    assert ladder.entries[0].saved_first_s is None
     assert "nothing is measured here" in ladder.notes[0]
 
 
