@@ -153,7 +153,8 @@ RUNGS = (
         number=11,
         backend="cuda",
         idea="A table: each site gets what is faster there. On wide products that is the library, which "
-        "wants weights along the inner axis; one-row sites and layernorm are ours, and layernorm sends for the weights that come next.",
+        "wants weights along the inner axis; one-row sites are ours, and so is the layernorm, which sends "
+        "for the next weights.",
         before="algebra",
         fields=(("layout", "row"),),
         use=(

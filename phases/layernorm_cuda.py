@@ -59,6 +59,8 @@ def _row_in_registers(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[
 WEIGHTS_AFTER = {"ln1": ("wqkv", "wo"), "ln2": ("w1", "w2"), "lnf": ("whead",)}
 """What the products after a layernorm read, two at most."""
 LINE_BYTES = 128
+LEAST_SENDERS = 128
+"""Blocks that send for weights, whatever the rows."""
 
 
 def _weight_shapes(dims: Dims) -> dict[str, tuple[int, int]]:
@@ -87,7 +89,8 @@ def _weights_ahead(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Lau
         *[0] * absent,
         plain.args[8],
     )
-    return (replace(plain, entry="layernorm_weights_ahead", args=args),)
+    blocks = max(task.output.rows, LEAST_SENDERS)
+    return (replace(plain, entry="layernorm_weights_ahead", grid=(blocks, 1, 1), args=args),)
 
 
 def _row_in_registers_limits(task: Task, plan: Plan, dims: Dims) -> str | None:

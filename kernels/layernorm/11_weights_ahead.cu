@@ -1,7 +1,8 @@
 // Rung 11's second candidate: 11_row_in_registers that also sends for the weights of the two products after it.
 // Against 11_row_in_registers: weights do not depend on activations, and a layernorm leaves DRAM idle; its
 // lanes ask L2 for every line of them and wait for none, so the products find in L2 what they would have
-// waited for. Blocks beyond the rows only send. Two products' weights must fit into L2 beside the activations, or they push each other out.
+// waited for. Blocks beyond the rows only send. Two products' weights must fit into L2 beside the
+// activations, or they push each other out.
 // Should be faster wherever a pass streams weights from DRAM at few rows: batch 1 of the small models.
 // For columns a multiple of 4 up to 1024, leading dimensions of 4. Deterministic: shuffle tree.
 #include "args.cuh"
