@@ -10,7 +10,7 @@ def _gemms(kernel: str, *phases: str) -> tuple[tuple[str, str], ...]:
 
 
 ONE_ROW_SITES = ("q@1", "wo@1", "w1@1", "w2@1", "head")
-ROW_LAYERNORM = "layernorm_weights_ahead"
+ROW_LAYERNORM = "layernorm_row_in_registers"
 
 RUNGS = (
     Rung(
@@ -153,8 +153,7 @@ RUNGS = (
         number=11,
         backend="cuda",
         idea="A table: each site gets what is faster there. On wide products that is the library, which "
-        "wants weights along the inner axis; one-row sites are ours, and so is the layernorm, which sends "
-        "for the next weights.",
+        "wants weights along the inner axis; one-row sites and the layernorm are ours.",
         before="algebra",
         fields=(("layout", "row"),),
         use=(

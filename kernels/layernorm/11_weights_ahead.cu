@@ -3,7 +3,8 @@
 // lanes ask L2 for every line of them and wait for none, so the products find in L2 what they would have
 // waited for. Blocks beyond the rows only send. Two products' weights must fit into L2 beside the
 // activations, or they push each other out.
-// Should be faster wherever a pass streams weights from DRAM at few rows: batch 1 of the small models.
+// Should be faster where products wait for DRAM. It tests whether they do: sending costs a layernorm about
+// one instruction for 4 KiB, so where products wait for something else it is slower.
 // For columns a multiple of 4 up to 1024, leading dimensions of 4. Deterministic: shuffle tree.
 #include "args.cuh"
 #include "async_copy.cuh"
