@@ -26,6 +26,9 @@ COVERS = ("qkv", "wo", "w1", "w2", "head")
 STORE_SOURCE = "pointwise/01_store.cu"
 STORE_THREADS = 256
 REDUCE_THREADS = 256
+L2_LATENCY_CYCLES = 270
+"""From a load's issue to its use when L2 has the line: Hopper's, as microbenchmarks publish it."""
+FMA_LATENCY_CYCLES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,9 @@ class Variant:
     """L1 or shared-memory wavefronts for 32 outputs and one inner index."""
     instructions_per_step: float | None = None
     """Warp instructions for the same, by the loop's SASS."""
+    unrolled: int | None = None
+    """Inner indices whose loads are issued together, then waited for: the loop's chain is one L2 latency and
+    that many dependent multiply-adds for each."""
 
 
 def arguments(task: Task, fused: bool, splits: int) -> tuple[Argument, ...]:
@@ -146,9 +152,18 @@ def _traffic(variant: Variant, task: Task, plan: Plan, dims: Dims) -> Traffic:
         warp_instructions=(
             None if variant.instructions_per_step is None else warp_steps * variant.instructions_per_step
         ),
+        chain_cycles=_chain_cycles(variant, task, plan, dims),
         pipe=variant.pipe,
         tile=variant.tile,
     )
+
+
+def _chain_cycles(variant: Variant, task: Task, plan: Plan, dims: Dims) -> float | None:
+    """Of one block; several products of a task wait for each other."""
+    if variant.unrolled is None:
+        return None
+    steps = ceil(task.site.inner / variant.unrolled) * len(parts(task, plan, dims))
+    return float(steps * (L2_LATENCY_CYCLES + variant.unrolled * FMA_LATENCY_CYCLES))
 
 
 def _kernel(variant: Variant) -> Kernel:
@@ -274,6 +289,7 @@ VARIANTS: tuple[Variant, ...] = (
         layout="row",
         loads_per_step=33.0,
         instructions_per_step=3.75,
+        unrolled=4,
     ),
     Variant(
         name="gemm_coalesced",
@@ -284,6 +300,7 @@ VARIANTS: tuple[Variant, ...] = (
         block=(32, 8, 1),
         loads_per_step=2.0,
         instructions_per_step=5.5,
+        unrolled=4,
     ),
     Variant(
         name="gemm_tiled",
