@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gputop.pulse import beat
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -67,7 +69,7 @@ def fill(seed: int, draws: Iterable[Draw]) -> None:
     ]
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         for _ in pool.map(lambda block: _fill_block(*block), blocks):
-            pass
+            beat()
 
 
 def tokens(workload: Workload, token_set: int, sequences: int) -> NDArray[np.int32]:

@@ -19,6 +19,7 @@ import numpy as np
 from gputop import __version__
 from gputop.fill import tokens
 from gputop.paths import PACKAGE, cache_dir, keep
+from gputop.pulse import beat
 from gputop.spec import LAYERNORM_EPS, Dims, Workload
 from gputop.weights import master
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 Wanted = tuple[int, int]
 """(token set, number of its sequences)."""
 
+MOST_SCORES = 1 << 21
+"""Attention scores held at a time: those of a long sequence would not fit into memory."""
 SHIPPED = PACKAGE / "_data" / "references"
 SHIPPED_SETS: tuple[Wanted, ...] = ((0, 1), (1, 5))
 """Enough for the gate at every batch."""
@@ -76,6 +79,7 @@ def float64_pass(workload: Workload, ids: NDArray[np.int32]) -> Doubles:
 
     x = tensor("embedding")[ids] + tensor("position")
     for layer in range(dims.layers):
+        beat()
         normed = _layernorm(x, tensor("gain1", layer), tensor("shift1", layer))
         qkv = normed @ tensor("wqkv", layer).T + tensor("bqkv", layer)
         mixed = _attention(qkv[..., :d], qkv[..., d : 2 * d], qkv[..., 2 * d :], dims)
@@ -95,13 +99,17 @@ def _layernorm(x: Doubles, gain: Doubles, shift: Doubles) -> Doubles:
 
 def _attention(q: Doubles, k: Doubles, v: Doubles, dims: Dims) -> Doubles:
     out = np.empty_like(q)
-    future = np.triu(np.ones((dims.seq, dims.seq), bool), 1)
+    block = max(1, MOST_SCORES // (len(q) * dims.seq))
     for head in range(dims.heads):
         own = slice(head * dims.d_head, (head + 1) * dims.d_head)
-        scores = q[..., own] @ k[..., own].swapaxes(-1, -2) / np.sqrt(dims.d_head)
-        scores[:, future] = -np.inf
-        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        out[..., own] = weights @ v[..., own] / weights.sum(axis=-1, keepdims=True)
+        for first in range(0, dims.seq, block):
+            rows = slice(first, min(first + block, dims.seq))
+            future = np.arange(rows.stop) > np.arange(first, rows.stop)[:, None]
+            scores = q[:, rows, own] @ k[:, : rows.stop, own].swapaxes(-1, -2) / np.sqrt(dims.d_head)
+            scores[:, future] = -np.inf
+            weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+            out[:, rows, own] = weights @ v[:, : rows.stop, own] / weights.sum(axis=-1, keepdims=True)
+            beat()
     return out
 
 

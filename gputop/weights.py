@@ -15,6 +15,7 @@ import numpy as np
 
 from gputop.aligned import aligned
 from gputop.fill import Draw, fill
+from gputop.pulse import beat
 from gputop.spec import WORD_BYTES, Dims, Plan, Workload
 
 if TYPE_CHECKING:
@@ -201,7 +202,8 @@ def _store_folded(pool: Executor, arrays: dict[str, Floats], entry: Fold, out: d
     def store(layer: int) -> None:
         weight[layer], bias[layer] = _folded(arrays, entry, layer)
 
-    list(pool.map(store, range(len(weight))))
+    for _ in pool.map(store, range(len(weight))):
+        beat()
     out[entry.weight], out[entry.bias] = weight, bias
     del out[entry.gain], out[entry.shift]
 
@@ -209,5 +211,6 @@ def _store_folded(pool: Executor, arrays: dict[str, Floats], entry: Fold, out: d
 def _transposed(pool: Executor, weight: Floats) -> Floats:
     """[layers, out, in] -> [layers, in, out]."""
     turned = aligned(weight.transpose(0, 2, 1).shape)
-    list(pool.map(lambda layer: np.copyto(turned[layer], weight[layer].T), range(len(weight))))
+    for _ in pool.map(lambda layer: np.copyto(turned[layer], weight[layer].T), range(len(weight))):
+        beat()
     return turned

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
-from gputop import __version__
+from gputop import __version__, pulse
 from gputop.errors import BadInput, DeviceLost, GputopError, WorkerLost
 from gputop.protocol import (
     PROTOCOL_VERSION,
@@ -168,7 +168,8 @@ class _Worker:
         request = job.request
         assert not isinstance(request, Stop | Bye)
         try:
-            return self._do(request, job.stop, self._teller(request.id))
+            with pulse.listening(self._teller(request.id)) as say:
+                return self._do(request, job.stop, say)
         except GputopError as error:
             fatal = isinstance(error, DeviceLost)
             return Failed(id=request.id, exit_code=error.exit_code, message=str(error), fatal=fatal)

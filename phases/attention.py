@@ -10,6 +10,7 @@ import numpy as np
 from gputop import buffers
 from gputop.phases import attention_cpu, attention_cuda, megakernel_cuda
 from gputop.phases.sites import in_every_layer
+from gputop.pulse import beat
 from gputop.spec import WORD_BYTES, Dims, Phase, Plan, Site, Task, Work
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 SOFTMAX_FLOPS_PER_SCORE = 6
 """Scale, max, subtract, exponential (as one), sum, divide."""
+MOST_SCORES = 1 << 21
+"""Scores that the reference holds at a time: those of a long sequence would not fit into memory."""
 
 
 def pairs(site: Site, dims: Dims) -> int:
@@ -44,13 +47,23 @@ def reference(operands: Mapping[str, Array], task: Task, dims: Dims) -> Array:
         return x.reshape(dims.batch, -1, dims.heads, dims.d_head).transpose(0, 2, 1, 3)
 
     q, k, v = (by_head(operands[role]) for role in "qkv")
-    scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(dims.d_head)
-    queries = q.shape[2]
-    seen = np.arange(dims.seq) <= np.arange(dims.seq - queries, dims.seq)[:, None]
+    out = np.empty(q.shape)
+    block = max(1, MOST_SCORES // (dims.batch * dims.heads * dims.seq))
+    for first in range(0, q.shape[2], block):
+        rows = slice(first, first + block)
+        out[:, :, rows] = _attended(q[:, :, rows], k, v, dims.seq - q.shape[2] + first)
+        beat()
+    return out.transpose(0, 2, 1, 3).reshape(task.output.rows, dims.d_model)
+
+
+def _attended(q: Array, k: Array, v: Array, first: int) -> Array:
+    """Queries at positions `first` and following, all [batch, heads, ., d_head]."""
+    scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(q.shape[3])
+    seen = np.arange(k.shape[2]) <= np.arange(first, first + q.shape[2])[:, None]
     scores = np.where(seen, scores, -np.inf)
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
-    return np.asarray((weights @ v).transpose(0, 2, 1, 3).reshape(task.output.rows, dims.d_model))
+    return np.asarray(weights @ v)
 
 
 def sites(dims: Dims, pruned: bool) -> tuple[Site, ...]:

@@ -61,16 +61,23 @@ class PreparedLanes:
         """Both gates of a lane. The phase gate runs once for what is prepared; it says where a pass fails."""
         if lane.gate.checks or not lane.prepared.steps:
             return lane.gate
-        workload, plan = self._backend.workload, lane.plan
-        dims = plan_dims(workload, plan)
-        steps = self._catalog.steps(plan, dims, keep_layers=True)
         checks: list[PhaseCheck] = []
+        known: dict[bytes, PhaseCheck] = {}
         for poison in gate.POISONS:
-            say(f"checking every phase of {plan.word}, buffers poisoned with {poison:g}")
-            trace = lane.prepared.trace(gate.trace_tokens(workload, dims), poison)
-            checks += gate.check_phases(trace, steps, workload, plan, dims)
+            say(f"checking every phase of {lane.plan.word}, buffers poisoned with {poison:g}")
+            checks += self._check_trace(lane, poison, known)
         lane.gate = gate.combine(lane.gate, checks)
         return lane.gate
+
+    def _check_trace(
+        self, lane: PreparedLane, poison: float, known: dict[bytes, PhaseCheck]
+    ) -> tuple[PhaseCheck, ...]:
+        """One traced pass, whose memory is given back before the next one's is taken."""
+        workload, plan = self._backend.workload, lane.plan
+        dims = plan_dims(workload, plan)
+        trace = lane.prepared.trace(gate.trace_tokens(workload, dims), poison)
+        steps = self._catalog.steps(plan, dims, keep_layers=True)
+        return gate.check_phases(trace, steps, workload, plan, dims, known)
 
     def drop_copies(self) -> None:
         """Close every copy; the plans themselves stay."""

@@ -26,6 +26,7 @@ from gputop.catalog import Catalog, plan_dims
 from gputop.errors import BadInput
 from gputop.fill import tokens
 from gputop.results import Ceiling, Ceilings
+from gputop.session.lanes import PreparedLanes
 from gputop.spec import Dims, Plan, Workload
 from gputop.words import parse_word
 from gputop.workloads import parse_workload
@@ -209,6 +210,37 @@ def test_memory_needed_covers_weights_and_grows_with_the_batch(backend: CpuBacke
     small, large = backend.need_bytes(resolve("cpu-blas")), backend.need_bytes(resolve("cpu-blas,batch=64"))
     assert weights.weight_bytes(TINY.dims) < small < large
     assert large > 64 * TINY.dims.tokens * TINY.dims.d_ff * 4
+
+
+@pytest.mark.parametrize(
+    ("sizes", "word"),
+    [
+        ((3, 64, 4, 256, 48, 64), "cpu-blas,batch=24"),
+        ((2, 32, 4, 64, 256, 64), "cpu-pruned"),
+        ((2, 256, 4, 512, 4, 64), "cpu-folded,layout=transposed"),
+    ],
+    ids=["batch", "sequence", "weights"],
+)
+def test_memory_needed_is_what_preparing_and_both_gates_take(
+    sizes: tuple[int, ...], word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a batch that `fits` would be ended by the kernel, together with who knows what else."""
+    monkeypatch.setattr(gate, "MOST_COMPARED", 1 << 12)
+    for module in ("gate", "reference", "phases.attention"):
+        monkeypatch.setattr(f"gputop.{module}.MOST_SCORES", 1 << 12)
+    opened = cpu.open_backend(Workload("sized", Dims(*sizes)), None, silent)
+    plan = resolve(word, opened.workload)
+    weights.master.cache_clear()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        need_bytes = opened.need_bytes(plan)
+        lanes = PreparedLanes(opened, CATALOG)
+        assert lanes.check_phases(lanes.get(plan, silent), silent).ok
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < need_bytes < 2.5 * peak_bytes
 
 
 def test_facts_name_the_machine_and_its_libraries(backend: CpuBackend) -> None:

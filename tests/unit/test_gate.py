@@ -382,6 +382,59 @@ def test_a_fused_kernel_that_writes_every_output_is_checked_phase_by_phase() -> 
     assert [check.site for check in outcome.checks if not check.ok] == ["w1"]
 
 
+# --- what is compared ---------------------------------------------------------------------------------
+
+
+def test_a_second_trace_is_computed_again_only_where_its_bits_differ() -> None:
+    plan = CATALOG.resolve(parse_word("cpu-blas"), TINY.dims, "cpu")
+    steps = CATALOG.steps(plan, TINY.dims, keep_layers=True)
+    kept = replace(passed(plan, steps), keep_layers=True)
+    known: dict[bytes, PhaseCheck] = {}
+
+    def check() -> tuple[PhaseCheck, ...]:
+        return gate.check_phases(kept, steps, TINY, plan, TINY.dims, known)
+
+    kept.run(gate.trace_tokens(TINY, TINY.dims), math.nan)
+    first = check()
+    assert len(known) == len(first) == len(steps)
+    assert check() == first
+    assert len(known) == len(steps)
+    kept.memory["h"][0, 300] += np.float32(0.01)
+    wrong = [(check.site, check.layer) for check in check() if not check.ok]
+    assert wrong == [("w1", 0), ("w2", 0)], "what wrote it, and what was computed from something else"
+    assert len(known) == len(steps) + 2
+
+
+@pytest.mark.parametrize("at_once", [1, 3 * 16 * 256, gate.MOST_COMPARED])
+def test_the_worst_row_is_found_however_many_are_compared_at_a_time(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "MOST_COMPARED", at_once)
+
+    def worse(task: Task, operands: Operands, out: Any) -> Any:
+        spoilt = np.array(out)
+        spoilt[[20, 70]] *= [[1.001], [1.002]]
+        return spoilt
+
+    outcome = gate_of("cpu-blas,batch=7", at("w1", worse))
+    (check,) = [check for check in outcome.checks if not check.ok]
+    assert (check.site, check.layer, check.row) == ("w1", 1, 70)
+    assert check.error == pytest.approx(2e-3, rel=1e-3)
+
+
+def test_a_row_whose_few_outputs_cancel_is_no_fault_and_a_wrong_one_is() -> None:
+    expected = np.array([[1.0], [-0.7], [1e-4], [0.0]])
+    rounded = expected + 1e-8
+    error, _ = gate.worst_row(rounded.astype(np.float64), expected)
+    assert error is not None
+    assert error < 1e-6
+    missing = expected * [[1], [1], [0], [1]]
+    error, row = gate.worst_row(missing, expected)
+    assert row == 2
+    assert error is not None
+    assert error > 1e-3
+
+
 # --- combining ----------------------------------------------------------------------------------------
 
 PASSED = Gate("PASS pass-only", 1e-7, 1e-5)

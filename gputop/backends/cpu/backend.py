@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gputop import buffers, phases, weights
+from gputop import buffers, gate, phases, weights
 from gputop.backends.base import Say
 from gputop.backends.cpu import ceilings, machine
 from gputop.backends.cpu.memory import Floats, own_copy
@@ -14,6 +14,9 @@ from gputop.errors import BadInput
 from gputop.fill import tokens
 from gputop.results import Ceilings, DeviceFacts, Health
 from gputop.spec import WORD_BYTES, Dims, Layout, Plan, Step, Workload
+
+MASTER_FORM: tuple[Layout, bool] = ("row", False)
+"""Layout and fold of the canonical weights, which plans of this form use as they are."""
 
 
 class CpuBackend:
@@ -29,6 +32,8 @@ class CpuBackend:
         self.timer_floor_s = ceilings.timer_floor_s()
         self._ceilings: Ceilings | None = None
         self._prepared: list[CpuPrepared] = []
+        self._has_master = False
+        """Whether the canonical weights were drawn: they stay."""
         self._stored: dict[tuple[Layout, bool], dict[str, Floats]] = {}
         """Layout and fold -> the weights in that form."""
 
@@ -60,11 +65,15 @@ class CpuBackend:
         return None
 
     def need_bytes(self, plan: Plan) -> int:
-        """At most: a set of weights, activations as timed and as kept for the gate, attention's scores."""
+        """At most: a set of weights, activations as timed and as kept for the gate, attention's, the gate's.
+
+        And the canonical weights, where they are not there yet and the plan stores them in another form.
+        """
         dims = plan_dims(self.workload, plan)
-        scores = (dims.heads + 1) * dims.seq * dims.seq * WORD_BYTES
+        sets = 1 if self._has_master or (plan.layout, plan.fold) == MASTER_FORM else 2
+        scores = (2 * (dims.heads + 1) + 1) * dims.seq * dims.seq * WORD_BYTES
         kept, timed = (buffers.activation_bytes(dims, plan.prune, keep) for keep in (True, False))
-        return weights.weight_bytes(dims) + kept + timed + scores
+        return sets * weights.weight_bytes(dims) + kept + timed + scores + gate.need_bytes(dims)
 
     def free_bytes(self) -> int:
         return machine.free_bytes()
@@ -103,6 +112,7 @@ class CpuBackend:
         self._stored = {form: arrays for form, arrays in self._stored.items() if form in used}
         form = (plan.layout, plan.fold)
         if form not in self._stored:
+            self._has_master = True
             self._stored[form] = weights.effective(weights.master(self.workload), plan, dims)
         return self._stored[form]
 

@@ -23,6 +23,7 @@ from gputop.backends.base import Say
 from gputop.backends.cpu import machine
 from gputop.backends.cpu.memory import Floats
 from gputop.paths import cache_dir, keep
+from gputop.pulse import beat
 from gputop.results import SCHEMA_CEILINGS, Ceiling, Ceilings
 
 NAMES = ("fp32", "fp32_1", "dram_read", "dram_read_1", "call")
@@ -168,6 +169,7 @@ def _best_s(work: Callable[[], object], tries: int) -> float:
         start = perf_counter()
         work()
         times.append(perf_counter() - start)
+        beat()
     return min(times)
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gputop import buffers
 from gputop.aligned import aligned
+from gputop.pulse import beat
 from gputop.spec import WORD_BYTES, Dims, Plan, View, WeightView
 
 Floats = NDArray[np.float32]
@@ -27,6 +28,7 @@ def own_copy(weights: Mapping[str, Floats]) -> dict[str, Floats]:
     for name, source in weights.items():
         copies[name] = aligned(source.shape)
         np.copyto(copies[name], source)
+        beat()
     return copies
 
 

@@ -13,11 +13,16 @@ from gputop.backends.base import PassTimes, PhaseTimes
 from gputop.backends.cpu.kernels import TABLE, Bind, Call
 from gputop.backends.cpu.memory import Floats, Memory
 from gputop.errors import BadInput
+from gputop.pulse import beat
 from gputop.spec import Dims, LaunchFacts, Plan, Step, View
 from gputop.stats import undisturbed
 
 NS = 1e-9
+LONG_PASS_S = 1.0
+"""A pass longer than this shows signs of life at every step, which shorter ones are spared."""
 Threads = Callable[[], AbstractContextManager[object]]
+Bound = tuple[tuple[Call, ...], ...]
+"""The calls of each step."""
 
 
 class CpuTrace:
@@ -56,16 +61,22 @@ class CpuPrepared:
         self._timed_tokens = tokens.reshape(-1)
         self._memory = Memory(plan, dims, weights, keep_layers=False)
         self._bound = _bind(steps, self._memory, plan, dims)
-        self._calls = tuple(call for calls in self._bound for call in calls)
+        self._calls = _flat(self._bound)
+        self._long = False
+        """Whether a pass takes so long that it must show signs of life."""
 
     def run(self, tokens: NDArray[np.int32], poison: float) -> Floats:
-        self._run(self._memory, self._calls, tokens, poison)
+        start = perf_counter_ns()
+        self._run(self._memory, self._bound, tokens, poison)
+        if not self._long and (perf_counter_ns() - start) * NS > LONG_PASS_S:
+            self._long = True
+            self._calls = _flat(self._bound, beat)
         return self._memory.logits.reshape(self.plan.batch, -1).copy()
 
     def trace(self, tokens: NDArray[np.int32], poison: float) -> CpuTrace:
         memory = Memory(self.plan, self._dims, self._weights, keep_layers=True)
         bound = _bind(self._kept_steps, memory, self.plan, self._dims)
-        self._run(memory, tuple(call for calls in bound for call in calls), tokens, poison)
+        self._run(memory, bound, tokens, poison)
         return CpuTrace(memory, self.plan.batch)
 
     def sample_pass(self, passes: int) -> PassTimes:
@@ -75,6 +86,7 @@ class CpuPrepared:
         wall_ns, device_ns = [], []
         with self._threads():
             for _ in range(passes):
+                beat()
                 start = perf_counter_ns()
                 np.copyto(tokens, timed_tokens)
                 begin = perf_counter_ns()
@@ -97,6 +109,8 @@ class CpuPrepared:
                 stamp(perf_counter_ns())
                 for call in calls:
                     call()
+                if self._long:
+                    beat()
                 stamp(perf_counter_ns())
         time_s: dict[str, float] = {}
         gap_s: dict[str, float] = {}
@@ -121,16 +135,21 @@ class CpuPrepared:
         self._weights = {}
         self._memory.close()
 
-    def _run(self, memory: Memory, calls: tuple[Call, ...], tokens: NDArray[np.int32], poison: float) -> None:
+    def _run(self, memory: Memory, bound: Bound, tokens: NDArray[np.int32], poison: float) -> None:
         memory.poison(poison)
         np.copyto(memory.tokens, tokens.reshape(-1))
         # Poison is meant to spread: what it does to the arithmetic is for the gate to say.
         with self._threads(), np.errstate(all="ignore"):
-            for call in calls:
+            for call in _flat(bound, beat):
                 call()
 
 
-def _bind(steps: tuple[Step, ...], memory: Memory, plan: Plan, dims: Dims) -> tuple[tuple[Call, ...], ...]:
+def _flat(bound: Bound, *after_each: Call) -> tuple[Call, ...]:
+    """The calls of all steps in a row."""
+    return tuple(call for calls in bound for call in (*calls, *after_each))
+
+
+def _bind(steps: tuple[Step, ...], memory: Memory, plan: Plan, dims: Dims) -> Bound:
     """The calls of each step."""
     return tuple(
         tuple(call for task in step.tasks for call in _function(step)(task, memory, plan, dims))
