@@ -19,6 +19,7 @@ from time import monotonic
 from textual.pilot import Pilot
 
 from gputop.client import Client
+from gputop.spec import PlanRequest
 from gputop.tui.app import GputopApp
 from gputop.tui.options import Options
 from gputop.workloads import parse_workload
@@ -38,21 +39,23 @@ class Picture:
     columns: int
     rows: int
     workload: str
+    rung: str
     keys: tuple[str, ...]
 
 
 WAIT = "…"
 PICTURES = (
-    Picture("main-80x24", 80, 24, "gpt2-small", (WAIT,)),
-    Picture("main-140x45", 140, 45, "gpt2-small", (WAIT, "down", "enter", WAIT)),
-    Picture("kernels-100x30", 100, 30, "gpt2-small", (WAIT, "d", "down", "down", "enter")),
-    Picture("help-100x40", 100, 40, "tiny", (WAIT, "question_mark")),
+    Picture("main-80x24", 80, 24, "gpt2-small", "cpu-blas", (WAIT,)),
+    Picture("main-140x45", 140, 45, "gpt2-small", "cpu-loops", (WAIT, "down", "down", "enter", WAIT)),
+    Picture("kernels-100x30", 100, 30, "gpt2-small", "cpu-blas", (WAIT, "d", "down", "down", "enter")),
+    Picture("help-100x40", 100, 40, "tiny", "cpu-blas", (WAIT, "question_mark")),
 )
 
 
 async def draw(picture: Picture) -> str:
     """The screen as SVG."""
-    app = GputopApp(Options("cpu", parse_workload(picture.workload)), Client())
+    options = Options("cpu", parse_workload(picture.workload), request=PlanRequest(picture.rung))
+    app = GputopApp(options, Client())
     async with app.run_test(size=(picture.columns, picture.rows)) as pilot:
         for key in picture.keys:
             if key == WAIT:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -22,6 +22,8 @@ EXCESS_CELL = "░"
 UNJUDGED_CELL = "▒"
 LEAST_EIGHTHS = 8
 """A bar shorter than a cell is a sliver: too short to show its floor."""
+DIGITS = 5
+"""Digits that a time is written with where its table allows."""
 MS_FROM_S = 0.01
 """A table whose largest time is below this is written in microseconds."""
 
@@ -48,12 +50,18 @@ class TimeUnit:
             return f"±{text.lstrip('-')}"
         return text.replace("-", "−") if value_s < 0 else f"+{text}"
 
+    def for_values(self, values_s: Iterable[float]) -> TimeUnit:
+        """This unit with as many decimals as these values leave room for, never more than it has."""
+        largest = max(values_s, default=0.0) * self.per_second
+        whole = len(f"{largest:.0f}")
+        return replace(self, decimals=max(0, min(self.decimals, DIGITS - whole)))
+
 
 def time_unit(values_s: Iterable[float | None]) -> TimeUnit:
-    """Microseconds or milliseconds, with decimals such that the largest value keeps about five digits."""
+    """Microseconds or milliseconds for a whole table, with decimals such that the largest fits seven cells."""
     largest_s = max((value for value in values_s if value is not None), default=0.0)
     if largest_s < MS_FROM_S:
-        return TimeUnit("µs", 1e6, 1 if largest_s < 1e-3 else 0)
+        return TimeUnit("µs", 1e6, 1)
     decimals = 3 if largest_s < 0.1 else 2 if largest_s < 1 else 1
     return TimeUnit("ms", 1e3, decimals)
 

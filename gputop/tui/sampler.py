@@ -41,7 +41,7 @@ LOSSES_IN_A_ROW = 3
 """A worker that dies this often without one window between is not started again by itself."""
 FIRST_LOOK_S = 0.5
 """The first window takes a sample or two, so that something stands on the screen soon."""
-FAREWELL_S = 3.0
+FAREWELL_S = 1.0
 """How long quitting waits for the call under way before the worker is killed."""
 
 

@@ -26,7 +26,7 @@ def test_a_cell_is_exactly_as_wide_as_its_column(text: str, width: int, right: b
     ("largest_s", "value_s", "text"),
     [
         (0.0005, 0.0000123, "12.3"),
-        (0.005, 0.0000123, "12"),
+        (0.005, 0.0000123, "12.3"),
         (0.04, 0.0000123, "0.012"),
         (0.4, 0.0123, "12.30"),
         (4.0, 0.0123, "12.3"),
@@ -76,3 +76,10 @@ def test_efficiency_is_never_clamped(value: float | None, text: str) -> None:
 def test_a_strip_fills_its_width(parts: list[float], width: int) -> None:
     strip = [("compute" if i % 2 else "dram", part / sum(parts)) for i, part in enumerate(parts)]
     assert binds_strip(strip, width).cell_len == width
+
+
+@given(times, times)
+def test_a_difference_fits_its_column_beside_its_mark(largest_s: float, delta_s: float) -> None:
+    unit = time_unit([largest_s]).for_values([delta_s])
+    whole = len(f"{delta_s * unit.per_second:.0f}")
+    assert len(unit.signed(-delta_s)) <= max(7, 1 + whole)

@@ -29,6 +29,8 @@ class Context:
     """What a cell needs to know beside its row."""
 
     unit: TimeUnit
+    delta_unit: TimeUnit
+    """The same, with decimals for the largest difference."""
     largest_s: float
     """Time of the longest phase: the full width of a bar."""
     widths: Mapping[str, int]
@@ -115,7 +117,9 @@ def _delta(row: Row, context: Context) -> Text:
         return _plain(UNKNOWN, context)
     mark = VERDICTS.get(row.verdict or "")
     symbol = mark.symbol if mark else " "
-    return _plain(f"{context.unit.signed(row.delta_s)} {symbol}", context, mark.color if mark else MUTED)
+    return _plain(
+        f"{context.delta_unit.signed(row.delta_s)} {symbol}", context, mark.color if mark else MUTED
+    )
 
 
 def _ratio(row: Row, context: Context) -> Text:
@@ -231,8 +235,11 @@ def unit_labels(state: State) -> dict[str, str]:
 
 def _context(state: State, lane: Lane, widths: Mapping[str, int]) -> Context:
     phases = [row.time_s for row in lane.rows if row.phase not in TOTAL_ROWS and row.time_s is not None]
+    unit = lane_unit(lane)
+    deltas = [abs(row.delta_s) for row in lane.rows if row.delta_s is not None]
     return Context(
-        unit=lane_unit(lane),
+        unit=unit,
+        delta_unit=unit.for_values(deltas),
         largest_s=max(phases, default=0.0),
         worst=worst.phase if (worst := worst_phase(state)) else None,
         widths=widths,
@@ -289,7 +296,7 @@ def heading(state: State) -> Text:
         return Text(f"{state.current_word or 'no plan yet'}: {wait}", Style(color=MUTED))
     if state.pending:
         doing = state.doing or "measuring it"
-        old = f" {doing}; below: {lane.plan}, window {window.number}"
+        old = f" ({doing}); below: {lane.plan}, window {window.number}"
         return Text.assemble(
             (state.current_word or "", Style(color=TEXT, bold=True)), (old, Style(color=PINNED))
         )

@@ -19,7 +19,7 @@ def verdict_line(state: State) -> Text:
     if state.pending:
         against = f" against {state.pinned_word}" if state.pair and state.pair.pinned else ""
         verb = "Next window" if state.measuring else "Stopped; press space to measure"
-        doing = f", {state.doing}" if state.doing and state.measuring else ""
+        doing = f" ({state.doing})" if state.doing and state.measuring else ""
         return Text(f"… {verb}: {state.current_word}{against}{doing}.{_rows_of(state)}", Style(color=CURRENT))
     if window is None:
         return Text("")
