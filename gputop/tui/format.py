@@ -58,7 +58,7 @@ class TimeUnit:
 
 
 def time_unit(values_s: Iterable[float | None]) -> TimeUnit:
-    """Microseconds or milliseconds for a whole table, with decimals such that the largest fits seven cells."""
+    """Microseconds or milliseconds for a whole table; the largest value fits seven cells."""
     largest_s = max((value for value in values_s if value is not None), default=0.0)
     if largest_s < MS_FROM_S:
         return TimeUnit("µs", 1e6, 1)

@@ -127,11 +127,6 @@ class KeyedTable(DataTable[Text]):
         if key in keys:
             self.move_cursor(row=keys.index(key))
 
-    @property
-    def rows_seen(self) -> int:
-        """How many rows fit in the table's height."""
-        return max(0, min(self.row_count, self.size.height - (self.header_height if self.show_header else 0)))
-
     def _draw_all(self) -> None:
         for key, cells in self._cells.items():
             drawn = self._draw(cells)

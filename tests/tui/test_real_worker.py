@@ -1,0 +1,43 @@
+"""The screen over a real worker: a change is paired at once, and the export reads back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input
+
+from gputop.client import Client
+from gputop.export import phase_csv, read_phase_csv
+from gputop.tui.app import GputopApp
+from gputop.tui.options import Options
+from gputop.workloads import parse_workload
+from tests.tui.screen import table, until, until_shown
+
+
+async def test_a_flip_is_paired_and_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    options = Options("cpu", parse_workload("tiny"), seconds=0.3)
+    app = GputopApp(options, Client(log_path=tmp_path / "worker.log"))
+    target = tmp_path / "phases.csv"
+    async with app.run_test(size=(140, 45)) as pilot:
+        await until(pilot, lambda: app.state.lane is not None and app.state.view is not None, "a window")
+        app.action_go_toggles()
+        table(app, "toggles").highlight("prune")
+        await pilot.press("enter")
+        await until(pilot, lambda: app.state.lane is not None and not app.state.pending, "the pair")
+        window = app.state.window
+        assert window is not None
+        assert window.comparison is not None
+        assert (window.comparison.plan_a, window.comparison.plan_b) == ("cpu-blas", "cpu-blas,prune=on")
+        await pilot.press("e")
+        await until_shown(pilot, "as CSV to:")
+        app.screen.query_one(Input).value = str(target)
+        await pilot.press("enter")
+        await until(pilot, target.exists, "the file")
+    text = target.read_text(encoding="utf-8")
+    rows = read_phase_csv(text)
+    assert text.splitlines()[0] == phase_csv(()).splitlines()[0]
+    assert {row.gate for row in rows} == {"PASS"}
+    assert {row.plan for row in rows} == {"cpu-blas,prune=on"}
+    assert {row.pinned_plan for row in rows} == {"cpu-blas"}
