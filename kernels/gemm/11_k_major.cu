@@ -111,10 +111,10 @@ __device__ __forceinline__ void k_major(const GemmArgs& args) {
         store_parts<ROWS, COLUMNS, THREADS, 4>(args, block_row, block_column);
 }
 
-extern "C" __global__ void __launch_bounds__(256) gemm_k_major_tall(const __grid_constant__ GemmArgs args) {
+extern "C" __global__ void __launch_bounds__(256, 2) gemm_k_major_tall(const __grid_constant__ GemmArgs args) {
     k_major<128>(args);
 }
 
-extern "C" __global__ void __launch_bounds__(128) gemm_k_major_short(const __grid_constant__ GemmArgs args) {
+extern "C" __global__ void __launch_bounds__(128, 3) gemm_k_major_short(const __grid_constant__ GemmArgs args) {
     k_major<64>(args);
 }
