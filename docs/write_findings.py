@@ -55,8 +55,10 @@ def results_table(recordings: Sequence[Recording]) -> str:
     if kept is None or kept.ladder is None:
         return NO_RECORDING
     entries = kept.ladder.entries
+    known = any(entry.ratio_before_lo is not None for entry in entries)
+    intervals = "with 99 % intervals" if known else "of too few rounds for intervals"
     lines = [
-        f"{_source(kept)} All of one window; ratios are paired, with 99 % intervals; "
+        f"{_source(kept)} All of one window; ratios are paired, {intervals}; "
         "a batch is compared by the time of one sequence.",
         "",
         _markdown_row(RESULT_COLUMNS),
