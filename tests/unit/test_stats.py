@@ -87,6 +87,13 @@ def test_one_plan_is_known_well_enough_when_quiet_and_not_when_noisy_few_or_drif
     assert not enough_for_one(np.append(quiet, 0.0))
 
 
+def test_a_still_device_tells_one_plan_at_a_glance() -> None:
+    still = [1.0, 1.001, 1.002, 1.0, 1.0029]
+    assert enough_for_one(still)
+    assert not enough_for_one(still[:4])
+    assert not enough_for_one([*still[:4], 1.0031])
+
+
 # properties of the paired interval
 
 
