@@ -33,6 +33,8 @@ Wanted = tuple[int, int]
 
 MOST_SCORES = 1 << 21
 """Attention scores held at a time: those of a long sequence would not fit into memory."""
+SEAL_BYTES = 32
+"""Of the digest behind a kept array."""
 SHIPPED = PACKAGE / "_data" / "references"
 SHIPPED_SETS: tuple[Wanted, ...] = ((0, 1), (1, 5))
 """Enough for the gate at every batch."""
@@ -128,16 +130,20 @@ def _kept(workload: Workload, token_set: int, sequences: int) -> Doubles | None:
     """The first sequences' logits from the package or the cache, or None where none can be trusted."""
     for folder in (SHIPPED, _folder()):
         try:
-            logits = np.load(folder / _file_name(workload, token_set), allow_pickle=False)
-        except (OSError, ValueError, EOFError):
+            content = (folder / _file_name(workload, token_set)).read_bytes()
+        except OSError:
             continue
-        known = logits.dtype == np.float64 and logits.ndim == 2 and logits.shape[1] == workload.dims.vocab
-        if known and len(logits) >= sequences and np.isfinite(logits).all():
-            return np.asarray(logits[:sequences])
+        array, seal = content[:-SEAL_BYTES], content[-SEAL_BYTES:]
+        if hashlib.sha256(array).digest() != seal:
+            continue
+        logits: Doubles = np.load(io.BytesIO(array), allow_pickle=False)
+        if len(logits) >= sequences:
+            return logits[:sequences]
     return None
 
 
 def _save(file: Path, logits: Doubles) -> None:
+    """As an array file followed by its digest: a flipped bit would fail plans that are right."""
     content = io.BytesIO()
     np.save(content, logits)
-    keep(file, content.getvalue())
+    keep(file, content.getvalue() + hashlib.sha256(content.getvalue()).digest())

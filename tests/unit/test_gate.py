@@ -471,13 +471,14 @@ def test_the_reference_is_kept_and_a_broken_entry_computed_again(
         patch.setattr(reference, "float64_pass", lambda workload, ids: pytest.fail("not read back"))
         reference.references.cache_clear()
         assert np.array_equal(reference.reference_logits(TINY, 0, 1), first[:1])
-    for broken in (b"", b"no array", file.read_bytes()[:-8]):
+    whole = file.read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 1
+    for broken in (b"", b"no array", whole[:-8], whole + b"more", bytes(len(whole)), bytes(flipped)):
         file.write_bytes(broken)
         reference.references.cache_clear()
         assert np.array_equal(reference.reference_logits(TINY, 0, 2), first)
-    np.save(file, np.full_like(first, np.nan))
-    reference.references.cache_clear()
-    assert np.array_equal(reference.reference_logits(TINY, 0, 2), first)
+        assert file.read_bytes() == whole, "kept anew"
 
 
 def test_seeds_and_token_sets_are_kept_apart() -> None:
