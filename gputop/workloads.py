@@ -67,11 +67,11 @@ def parse_toml(path: Path) -> Workload:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
+        # Some editors begin a file with a byte order mark.
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
         raise BadInput(f"Cannot read workload {path}: {error.strerror or error}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{path} is not TOML: {error}. A whole file is, for example: {EXAMPLE}.") from error
 
 

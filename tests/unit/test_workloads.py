@@ -44,6 +44,13 @@ def test_a_file_may_name_itself(tmp_path: Path) -> None:
     assert parse_toml(written(tmp_path, toml(name='"mine"'))).name == "mine"
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_byte_order_mark_and_either_newline_are_read(tmp_path: Path, newline: str) -> None:
+    path = tmp_path / "model.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + toml().replace("\n", newline).encode())
+    assert parse_toml(path).dims == Dims(2, 64, 4, 256, 16, 100)
+
+
 def test_an_unknown_name_gets_the_nearest() -> None:
     with pytest.raises(BadInput, match=r"Did you mean 'tiny'\?.*gpt2-small"):
         parse_workload("tinny")
@@ -69,6 +76,8 @@ def test_an_unknown_name_gets_the_nearest() -> None:
         (toml(name=3), r"name must be a word"),
         (toml(name='""'), r"name must be a word"),
         ("layers = = 2", r"is not TOML: .*line 1.*A whole file"),
+        (f"layers = {'9' * 5000}", r"is not TOML: .*A whole file"),
+        (f"layers = {'[' * 5000}", r"is not TOML: .*A whole file"),
     ],
 )
 def test_a_broken_file_is_answered(tmp_path: Path, text: str, says: str) -> None:
