@@ -15,7 +15,7 @@ from docs.evidence import NOT_MEASURED, Evidence
 from docs.findings import FINDINGS, Finding
 from gputop import recording, units
 from gputop.cli.batches import rate
-from gputop.cli.ladder_table import score_lines, within
+from gputop.cli.ladder_table import hit_word, score_lines, within
 from gputop.errors import BadInput, GputopError
 from gputop.recording import Recording
 from gputop.results import LadderEntry
@@ -139,8 +139,7 @@ def _predicted(entry: LadderEntry) -> str:
     if entry.predicted is None:
         return ""
     interval = _interval(entry.predicted, entry.predicted_lo, entry.predicted_hi)
-    hit = {True: ", hit", False: ", miss", None: ""}[entry.hit]
-    return f"{interval} ({entry.source}{hit})"
+    return f"{interval} ({', '.join(filter(None, (entry.source, hit_word(entry))))})"
 
 
 def _interval(value: float | None, lo: float | None, hi: float | None) -> str:

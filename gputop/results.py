@@ -312,7 +312,8 @@ class LadderEntry:
     predicted_hi: float | None = None
     source: str | None = None
     hit: bool | None = None
-    """Whether the measured gain lies in the predicted interval."""
+    """Whether the measured gain lies in the predicted interval, its own interval and all; None where that
+    straddles a bound. Without an interval of its own (`ratio_before_lo` None) the gain alone decides."""
     binds: str | None = None
     verdict: str = ""
     status: str = ""

@@ -24,7 +24,18 @@ from gputop.results import (
     Window,
 )
 from gputop.routing import SCHEMA_ROUTING, Routing, headroom
-from gputop.units import flop, number, percent, ratio, scientific, seconds, signed_seconds, whole, yes_no
+from gputop.units import (
+    flop,
+    hertz,
+    number,
+    percent,
+    ratio,
+    scientific,
+    seconds,
+    signed_seconds,
+    whole,
+    yes_no,
+)
 
 Value = str | int | float | bool | None
 Record = Mapping[str, Value]
@@ -106,8 +117,8 @@ WINDOWS = Schema(
         Column("ratio_lo", "1", "lo", "Lower end of its 99 % interval.", ratio),
         Column("ratio_hi", "1", "hi", "Upper end of its 99 % interval.", ratio),
         _VERDICT,
-        Column("sm_clock_hz", "Hz", "clock", "SM clock.", number),
-        Column("memory_clock_hz", "Hz", "memory", "Memory clock.", number),
+        Column("sm_clock_hz", "Hz", "clock", "SM clock.", hertz),
+        Column("memory_clock_hz", "Hz", "memory", "Memory clock.", hertz),
         Column("power_w", "W", "power", "Board power.", number),
         Column("temperature_c", "°C", "temp", "Temperature.", number),
         Column("throttle", "", "throttle", "Reasons seen for a lowered clock; none where none was."),
@@ -142,7 +153,7 @@ LADDER = Schema(
         Column("predicted_lo", "1", "lo", "Lower end of the prediction.", ratio),
         Column("predicted_hi", "1", "hi", "Upper end of the prediction.", ratio),
         Column("source", "", "from", "What the prediction rests on.", width=11, priority=9),
-        Column("hit", "", "hit", "Whether the gain lies in the predicted interval.", yes_no, 3, 5),
+        Column("hit", "", "hit", "Whether the gain (its interval, if known) is as predicted.", yes_no, 3, 5),
         Column("binds", "", "binds", "The term that binds most of the pass.", width=8, priority=6),
         _VERDICT,
         _GATE,
@@ -208,7 +219,7 @@ CEILINGS = Schema(
         Column("limit", "", "limit", "What the hardware's width times this clock allows.", number, 9, 2),
         Column("library", "", "library", "The vendor library's rate on the same resource.", number, 9, 4),
         Column("datasheet", "", "datasheet", "The vendor's published figure.", number, 9, 5),
-        Column("clock_hz", "Hz", "clock", "Clock at which it was measured.", number, 9, 6),
+        Column("clock_hz", "Hz", "clock", "Clock at which it was measured.", hertz, 9, 6),
         Column("how", "", "how", "What was run to measure it.", width=32, priority=7),
         _VERSIONS,
         _STATUS,

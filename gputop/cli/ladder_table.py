@@ -26,7 +26,9 @@ HEADINGS = (
     Heading("new kernels", priority=10),
 )
 FILES_SHOWN = 3
-HIT = {True: "hit", False: "miss", None: ""}
+HIT = {True: "hit", False: "miss", None: "open"}
+"""Open: the interval of the gain straddles a bound of the predicted one."""
+BY_GAIN = "by the gain alone where it has no interval"
 
 
 def ladder_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
@@ -54,7 +56,9 @@ def score_lines(entries: Sequence[LadderEntry]) -> list[str]:
     if not tried:
         return []
     parts = (f"{source} {hits[source]} of {tried[source]}" for source in sorted(tried))
-    return [joined(f"predictions held: {hits.total()} of {tried.total()}", *parts)]
+    alone = any(entry.hit is not None and entry.ratio_before_lo is None for entry in entries)
+    held = f"predictions held: {hits.total()} of {tried.total()}"
+    return [joined(held, *parts, *([BY_GAIN] if alone else []))]
 
 
 def _rows(entries: Sequence[LadderEntry]) -> Iterator[tuple[str, ...]]:
@@ -67,12 +71,17 @@ def _rows(entries: Sequence[LadderEntry]) -> Iterator[tuple[str, ...]]:
             units.ratio(entry.ratio_first),
             within(units.ratio(entry.ratio_before), entry.ratio_before_lo, entry.ratio_before_hi),
             _predicted(entry),
-            HIT[entry.hit],
+            hit_word(entry),
             units.text(entry.binds),
             entry.gate.status,
             units.scientific(entry.gate.pass_error),
             _new_kernels(entry, entries[:index]),
         )
+
+
+def hit_word(entry: LadderEntry) -> str:
+    """Empty where nothing was predicted or measured."""
+    return "" if entry.predicted is None or entry.ratio_before is None else HIT[entry.hit]
 
 
 def within(figure: str, lo: float | None, hi: float | None) -> str:

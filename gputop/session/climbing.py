@@ -10,7 +10,7 @@ from gputop import stats
 from gputop.results import Gate, LadderEntry
 from gputop.session.noise import NoiseFloors
 from gputop.session.sampling import LaneSamples
-from gputop.spec import Plan, Rung
+from gputop.spec import Plan, Prediction, Rung
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,19 @@ def _entry(climb: Climb, earlier: Sequence[Climb], timed: Sequence[Climb], noise
         predicted_lo=prediction.lo,
         predicted_hi=prediction.hi,
         source=prediction.source,
-        hit=None if pair.ratio is None else prediction.lo <= pair.ratio <= prediction.hi,
+        hit=_hit(prediction, pair),
     )
+
+
+def _hit(prediction: Prediction, pair: stats.Paired) -> bool | None:
+    """By the whole interval of the gain, None where it straddles a bound; by the gain where it has none."""
+    lo = pair.ratio if pair.ratio_lo is None else pair.ratio_lo
+    hi = pair.ratio if pair.ratio_hi is None else pair.ratio_hi
+    if lo is None or hi is None:
+        return None
+    if prediction.lo <= lo and hi <= prediction.hi:
+        return True
+    return False if hi < prediction.lo or prediction.hi < lo else None
 
 
 def _before(climb: Climb, earlier: Sequence[Climb]) -> Climb | None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gputop.cli.attribution import attribution_lines
 from gputop.cli.batches import batch_lines, batch_list
-from gputop.cli.ladder_table import ladder_lines, score_lines
+from gputop.cli.ladder_table import hit_word, ladder_lines, score_lines
 from gputop.cli.routing_table import routing_lines
 from gputop.cli.terminal import Terminal
 from gputop.results import DeviceFacts, Gate, Ladder, LadderEntry
@@ -56,8 +56,19 @@ def test_a_rung_shows_its_prediction_beside_its_gain_and_the_file_that_it_brings
     assert row.split()[-1] == "library", "a kernel of the rung before is not new"
 
 
+def test_a_prediction_is_open_where_the_gains_interval_straddles_its_bound() -> None:
+    assert [hit_word(each) for each in (A, B, C)] == ["", "hit", "miss"]
+    assert hit_word(replace(B, hit=None)) == "open"
+    assert hit_word(replace(B, hit=None, ratio_before=None)) == "", "nothing was measured"
+
+
 def test_hits_are_counted_by_what_the_prediction_rests_on() -> None:
-    assert score_lines((A, B, C)) == ["predictions held: 1 of 2 · floor 1 of 1 · intuition 0 of 1"]
+    assert score_lines((A, B, C)) == [
+        "predictions held: 1 of 2 · floor 1 of 1 · intuition 0 of 1 "
+        "· by the gain alone where it has no interval"
+    ]
+    assert score_lines((A, B)) == ["predictions held: 1 of 1 · floor 1 of 1"]
+    assert score_lines((A, replace(B, hit=None))) == []
     assert score_lines((A,)) == []
 
 
