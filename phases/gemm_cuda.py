@@ -50,7 +50,7 @@ class Variant:
     reduce: str = ""
     """Entry that adds the parts, where the kernel does not itself."""
     most_tiles: int | None = None
-    """Output tiles that a split kernel has tickets for."""
+    """Output tiles that a split kernel has tickets for (its MOST_TILES)."""
     exact: bool = False
     """Takes exact multiples of the tile only."""
     smem_bytes: int = 0
@@ -132,6 +132,9 @@ def _limits(variant: Variant, task: Task, plan: Plan, dims: Dims) -> str | None:
             return f"{variant.name} needs {what} a multiple of {multiple}, and {task.site.name} has {size}"
     if (inner := task.site.inner) < variant.splits * variant.tile[2]:
         return f"{variant.name} divides the inner axis by {variant.splits}, and {task.site.name} has {inner}"
+    tiles = ceil(part.output.rows / variant.tile[0]) * ceil(part.output.columns / variant.tile[1])
+    if variant.splits > 1 and variant.most_tiles is not None and tiles > variant.most_tiles:
+        return f"{variant.name} has tickets for {variant.most_tiles} tiles, and {task.site.name} has {tiles}"
     return None
 
 

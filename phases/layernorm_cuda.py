@@ -30,13 +30,13 @@ def _launch(task: Task, entry: str, rows_per_block: int, threads: int = THREADS)
     return (Launch(entry, (ceil(x.rows / rows_per_block), 1, 1), (threads, 1, 1), args),)
 
 
-def _traffic(task: Task, wavefronts_per_word: float) -> Traffic:
-    """Three reads and a write of every element; the repeats are L1's where the row fits."""
+def _traffic(task: Task, walks: int, wavefronts_per_word: float) -> Traffic:
+    """`walks` reads and a write of every element; the repeats are L1's where the row fits."""
     elements = float(task.output.rows * task.output.columns)
     return Traffic(
         flops=7 * elements,
         l2_bytes=2 * WORD_BYTES * elements,
-        l1_wavefronts=4 * elements * wavefronts_per_word,
+        l1_wavefronts=(walks + 1) * elements * wavefronts_per_word,
         pipe="fp32",
     )
 
@@ -96,7 +96,7 @@ def _weights_ahead(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Lau
 def _row_in_registers_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     if task.site.columns % 4 or task.site.columns > MOST_COLUMNS:
         return (
-            f"layernorm_row_in_registers takes columns in multiples of 4 up to {MOST_COLUMNS}, "
+            f"a row in a warp's registers has columns in multiples of 4 up to {MOST_COLUMNS}, "
             f"and {task.site.name} has {task.site.columns}"
         )
     return None
@@ -111,7 +111,7 @@ KERNELS = (
         entries=("layernorm_thread_per_row",),
         source="layernorm/01_thread_per_row.cu",
         launches=_thread_per_row,
-        traffic=lambda tasks, plan, dims: _traffic(tasks[0], 1.0),
+        traffic=lambda tasks, plan, dims: _traffic(tasks[0], 3, 1.0),
     ),
     Kernel(
         name="layernorm_warp_per_row",
@@ -121,7 +121,7 @@ KERNELS = (
         entries=("layernorm_warp_per_row",),
         source="layernorm/02_warp_per_row.cu",
         launches=_warp_per_row,
-        traffic=lambda tasks, plan, dims: _traffic(tasks[0], 1 / 32),
+        traffic=lambda tasks, plan, dims: _traffic(tasks[0], 3, 1 / 32),
     ),
     Kernel(
         name="layernorm_row_in_registers",
@@ -132,7 +132,7 @@ KERNELS = (
         source="layernorm/11_row_in_registers.cu",
         limits=_row_in_registers_limits,
         launches=_row_in_registers,
-        traffic=lambda tasks, plan, dims: _traffic(tasks[0], 1 / 32),
+        traffic=lambda tasks, plan, dims: _traffic(tasks[0], 1, 1 / 32),
     ),
     Kernel(
         name="layernorm_weights_ahead",
@@ -143,6 +143,6 @@ KERNELS = (
         source="layernorm/11_weights_ahead.cu",
         limits=_row_in_registers_limits,
         launches=_weights_ahead,
-        traffic=lambda tasks, plan, dims: _traffic(tasks[0], 1 / 32),
+        traffic=lambda tasks, plan, dims: _traffic(tasks[0], 1, 1 / 32),
     ),
 )
