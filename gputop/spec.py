@@ -6,7 +6,7 @@ Sizes are element counts, bytes end in `_bytes`, seconds in `_s`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -385,7 +385,6 @@ class LaunchFacts:
     waves: float | None = None
     warps_in_flight: float | None = None
     cubin: str | None = None
-    extras: Mapping[str, str] = field(default_factory=dict)
     blocks: int | None = None
     """Thread blocks of the launch that does the work (its grid as a number)."""
     blocks_per_sm: int | None = None

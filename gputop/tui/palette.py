@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rich.style import Style
 from textual.theme import Theme
 
 CURRENT = "#7cb7ff"
@@ -20,10 +19,6 @@ EXCESS_GROUND = "#3b2f20"
 """Behind a cell that is partly floor, partly excess."""
 EXCESS_MOST = "#f0b35c"
 """Of the phase with the largest excess: what the eye should find first."""
-
-MUTED_STYLE = Style(color=MUTED)
-FAINT_STYLE = Style(color=FAINT)
-TEXT_STYLE = Style(color=TEXT)
 
 THEME = Theme(
     name="gputop",

@@ -77,7 +77,6 @@ def _own(context: Context, step: BoundStep, lead: KernelLaunch) -> LaunchFacts:
         blocks=geometry.blocks,
         blocks_per_sm=resident if known else None,
         cubin=function.cubin.digest,
-        extras={"entry": function.name, "arch": function.cubin.arch},
     )
 
 

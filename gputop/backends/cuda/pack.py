@@ -11,9 +11,6 @@ from gputop.spec import Argument, Scratch, View, WeightView
 Address = Callable[[View | WeightView | Scratch], int]
 """Where an operand's first element lies on the device."""
 
-POINTER_BYTES = 8
-SCALAR_BYTES = 4
-
 
 def packed_bytes(args: Sequence[Argument]) -> int:
     """Size of the struct: pointers, then 4-byte scalars, the tail padded to a pointer."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from pathlib import Path
 
 from gputop import paths
 from gputop.backends.cuda.context import Context, Function
@@ -52,8 +51,3 @@ def signed(word: int) -> int:
 def float_word(value: float) -> int:
     """The bits of a float32."""
     return int(struct.unpack("<I", struct.pack("<f", value))[0])
-
-
-def measure_sources() -> tuple[Path, ...]:
-    """Every source below kernels/measure."""
-    return tuple(sorted((paths.kernels_dir() / "measure").glob("*.cu")))
