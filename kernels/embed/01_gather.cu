@@ -1,4 +1,5 @@
 // Token plus position embedding: one thread an element, consecutive threads on consecutive columns.
+// For every shape. Every rung but the megakernel uses it, which calls the same code. Deterministic.
 #include "embed_element.cuh"
 
 extern "C" __global__ void embed_gather(const __grid_constant__ EmbedArgs args) {

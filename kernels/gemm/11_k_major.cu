@@ -1,9 +1,9 @@
 // Rung 11's own candidate on tensor cores: weights stored [columns, inner], so that both operands lie
 // along the inner axis and ldmatrix hands out whole fragments.
 // Against 12_w2_assault: a warp's 32x32x8 product takes 4 ldmatrix and 8 mma.sync instead of 16 loads, 32
-// instructions of rounding and 16 half-depth products; weights are sent for all at once; the block that finishes a tile last
-// adds its parts, so no second launch does. Operands go in as stored: the hardware drops the bits below
-// TF32, which doubles the rounding error and stays within the gate.
+// instructions of rounding and 16 half-depth products; weights are sent for all at once; the block that
+// finishes a tile last adds its parts, so no second launch does. Operands go in as stored: the hardware drops
+// the bits below TF32, which doubles the rounding error and stays within the gate.
 // Should be faster wherever issue slots or the second launch were paid for: all GEMMs of 128 rows.
 // For rows a multiple of 128 or 64, columns of 64, inner of 32, leading dimensions of 4; at most
 // MOST_TILES tiles where split. Row layout. Deterministic: parts are added in order.
