@@ -81,7 +81,7 @@ COMMAND = Command(
     summary="measure one plan: windows, gate, phase table",
     examples=(
         "gputop run --backend cpu --workload tiny --rung cpu-blas",
-        "gputop run --set math=tf32 --use w2=split_k --windows 3 --csv w2.csv",
+        "gputop run --rung graph --use w2=cublas --windows 3 --csv w2.csv",
     ),
     add_arguments=_add_arguments,
     run=_run,
