@@ -11,6 +11,7 @@ import numpy as np
 from gputop.backends.cuda.context import Context
 from gputop.backends.cuda.faults import explain
 from gputop.backends.cuda.library import OP_N, OP_T, Gemm
+from gputop.backends.cuda.packages import NVMATH
 from gputop.backends.cuda.timing import Timer
 from gputop.errors import BadInput, GputopError, NotHere
 from gputop.spec import Layout, Math
@@ -49,7 +50,7 @@ class CublasLt:
         try:
             from nvmath.bindings import cublas, cublasLt
         except ImportError:
-            raise NotHere("cuBLASLt needs nvmath; pip install 'gputop-roofline[blaslt]'.") from None
+            raise NotHere(NVMATH.sentence) from None
         self._lt = cublasLt
         self._compute = {
             "fp32": cublas.ComputeType.COMPUTE_32F,

@@ -19,6 +19,7 @@ import numpy as np
 from gputop.backends.base import PassTimes, Say, Trace
 from gputop.backends.cuda.context import Context
 from gputop.backends.cuda.faults import explained
+from gputop.backends.cuda.packages import TORCH
 from gputop.backends.cuda.timing import Timer
 from gputop.backends.cuda.weights import DeviceWeights
 from gputop.errors import BadInput, NotHere
@@ -54,7 +55,7 @@ def prepare_peer(
     try:
         import torch
     except ImportError:
-        raise NotHere("PyTorch is not installed; pip install 'gputop-roofline[torch]'.") from None
+        raise NotHere(TORCH.sentence) from None
     if not torch.cuda.is_available():
         raise NotHere("PyTorch sees no CUDA device here; install a build of it for CUDA.")
     return TorchPrepared(torch, context, timer, weights, plan, dims, tokens, say)
