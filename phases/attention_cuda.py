@@ -108,29 +108,15 @@ def _flash_tensor_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     return None
 
 
-def _flash_tensor_traffic(task: Task, dims: Dims) -> Traffic:
-    """Keys and values once for each tile of queries that sees them; whole tiles are multiplied."""
+def _flash_traffic(task: Task, dims: Dims, tile: int, pipe: str) -> Traffic:
+    """Keys and values once for each tile of `tile` queries that sees them; whole tiles are multiplied."""
     rows = queries(task, dims)
-    tiles = ceil(rows / TENSOR_QUERIES)
-    visible = [min(dims.seq, dims.seq - rows + (tile + 1) * TENSOR_QUERIES) for tile in range(tiles)]
+    visible = [min(dims.seq, dims.seq - rows + (i + 1) * tile) for i in range(ceil(rows / tile))]
     keys = dims.batch * sum(ceil(seen / FLASH_KEYS) * FLASH_KEYS for seen in visible)
     return Traffic(
-        flops=float(keys * TENSOR_QUERIES * (4 * dims.d_model + 6 * dims.heads)),
+        flops=float(keys * tile * (4 * dims.d_model + 6 * dims.heads)),
         l2_bytes=float(WORD_BYTES * 2 * dims.d_model * (keys + task.output.rows)),
-        pipe="tf32_mma",
-    )
-
-
-def _flash_traffic(task: Task, dims: Dims) -> Traffic:
-    """Keys and values once for each tile of queries that sees them."""
-    rows = queries(task, dims)
-    tiles = ceil(rows / FLASH_QUERIES)
-    visible = [min(dims.seq, dims.seq - rows + (tile + 1) * FLASH_QUERIES) for tile in range(tiles)]
-    keys = dims.batch * sum(ceil(seen / FLASH_KEYS) * FLASH_KEYS for seen in visible)
-    return Traffic(
-        flops=float(keys * FLASH_QUERIES * (4 * dims.d_model + 6 * dims.heads)),
-        l2_bytes=float(WORD_BYTES * 2 * dims.d_model * (keys + task.output.rows)),
-        pipe="fp32",
+        pipe=pipe,
     )
 
 
@@ -176,7 +162,7 @@ KERNELS = (
         source="attention/14_flash.cu",
         limits=_flash_limits,
         launches=_flash,
-        traffic=lambda tasks, plan, dims: _flash_traffic(tasks[0], dims),
+        traffic=lambda tasks, plan, dims: _flash_traffic(tasks[0], dims, FLASH_QUERIES, "fp32"),
     ),
     Kernel(
         name="attention_flash_tensor",
@@ -188,6 +174,6 @@ KERNELS = (
         maths=("tf32",),
         limits=_flash_tensor_limits,
         launches=_flash_tensor,
-        traffic=lambda tasks, plan, dims: _flash_tensor_traffic(tasks[0], dims),
+        traffic=lambda tasks, plan, dims: _flash_traffic(tasks[0], dims, TENSOR_QUERIES, "tf32_mma"),
     ),
 )

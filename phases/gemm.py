@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gputop import buffers
-from gputop.phases import gemm_cpu, gemm_cuda, megakernel_cuda
+from gputop.phases import gemm_cpu, gemm_cuda, gemm_cuda_library, megakernel_cuda
 from gputop.phases.sites import in_every_layer
 from gputop.spec import WORD_BYTES, Dims, Kernel, Math, Phase, Plan, Site, Task, View, WeightView, Work
 
 if TYPE_CHECKING:
     from gputop.spec import Array
 
-KERNELS: tuple[Kernel, ...] = gemm_cpu.KERNELS + gemm_cuda.KERNELS + megakernel_cuda.KERNELS
+KERNELS: tuple[Kernel, ...] = (
+    *gemm_cpu.KERNELS,
+    *gemm_cuda.KERNELS,
+    *gemm_cuda_library.KERNELS,
+    *megakernel_cuda.KERNELS,
+)
 TOLERANCES: Mapping[Math, float] = {"fp32": 1e-5, "tf32": 3e-3, "bf16": 1e-2}
 
 

@@ -1,0 +1,63 @@
+"""The vendor's libraries as GEMM kernels, given the same arguments as ours."""
+
+from __future__ import annotations
+
+from gputop.phases.gemm_cuda import COVERS, arguments, parts, store_launch
+from gputop.spec import Dims, Kernel, Launch, Plan, Task, Traffic
+
+
+def _library_launches(
+    library: str, operation: str, fuses: bool, tasks: tuple[Task, ...], plan: Plan, dims: Dims
+) -> tuple[Launch, ...]:
+    task, fused = tasks[0], fuses and plan.fused_stores
+    products = tuple(
+        Launch(operation, (0, 0, 0), (0, 0, 0), arguments(part, fused, 1), library=library)
+        for part in parts(task, plan, dims)
+    )
+    return (*products, *(() if fused else store_launch(task)))
+
+
+def _library_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
+    """Its kernel is its own choice: only what any kernel needs is known."""
+    site = tasks[0].site
+    pipe = {"fp32": "fp32", "tf32": "tf32_mma", "bf16": "bf16_mma"}[plan.math]
+    return Traffic(flops=2.0 * site.rows * site.columns * site.inner, pipe=pipe)
+
+
+def _library(name: str, library: str, operation: str, fuses: bool, idea: str) -> Kernel:
+    return Kernel(
+        name=name,
+        backend="cuda",
+        idea=idea,
+        covers=COVERS,
+        maths=("fp32", "tf32"),
+        fused_stores=fuses,
+        library=library,
+        launches=lambda tasks, plan, dims: _library_launches(library, operation, fuses, tasks, plan, dims),
+        traffic=_library_traffic,
+    )
+
+
+KERNELS = (
+    _library(
+        "cublas",
+        "cublas",
+        "gemm",
+        False,
+        "The vendor's library chooses; bias, ReLU and residual follow in a launch of ours.",
+    ),
+    _library(
+        "cublaslt",
+        "cublaslt",
+        "gemm",
+        True,
+        "The same library with bias, ReLU and residual in its epilogue; its heuristic chooses.",
+    ),
+    _library(
+        "cublaslt_best",
+        "cublaslt",
+        "gemm_best",
+        True,
+        "The fastest of the heuristic's first 16 algorithms, measured on this device beforehand.",
+    ),
+)
