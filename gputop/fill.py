@@ -7,6 +7,7 @@ centred, times one float32 scale give the weight: one rounding, and a second one
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -31,9 +32,14 @@ BITS = 24
 """Random bits a weight: as many as a float32 holds exactly."""
 
 _CHUNK = 1 << 15
-"""Elements drawn at a time: their scratch stays in the core's own cache."""
+"""Elements drawn at a time: their scratch stays in the core's own cache, and threads seldom wait for each
+other's calls of NumPy."""
 _BLOCK = 1 << 20
 """Elements handed to a thread at a time."""
+_STEPS = np.arange(1, _CHUNK + 1, dtype=np.uint64) * np.uint64(GAMMA)
+"""What SplitMix64 adds to its key for the first elements."""
+_UPPER = slice(1 if sys.byteorder == "little" else 0, None, 2)
+"""The upper halves of 64-bit words that are seen as twice as many of 32 bits."""
 
 
 def key(seed: int, tensor: str) -> int:
@@ -76,19 +82,21 @@ def tokens(workload: Workload, token_set: int, sequences: int) -> NDArray[np.int
     """[sequences, seq] token ids of one set; a sequence does not depend on how many are asked for."""
     dims = workload.dims
     out = np.empty((sequences, dims.seq), np.int32)
+    draw = _Generator()
     for sequence in range(sequences):
-        top = _top_bits(key(workload.seed, f"tokens/{token_set}/{sequence}"), 0, dims.seq)
-        out[sequence] = (top * np.uint64(dims.vocab)) >> np.uint64(BITS)
+        sequence_key = key(workload.seed, f"tokens/{token_set}/{sequence}")
+        for first in range(0, dims.seq, _CHUNK):
+            ids = out[sequence, first : first + _CHUNK]
+            ids[:] = (draw.top_bits(sequence_key, first, ids.size) * np.uint64(dims.vocab)) >> np.uint64(BITS)
     return out
 
 
 def _fill_block(tensor_key: int, start: int, draw: Draw) -> None:
-    factor = scale(draw.std)
+    factor, generator = scale(draw.std), _Generator()
     stop = min(start + _BLOCK, draw.out.size)
     for first in range(start, stop, _CHUNK):
-        last = min(first + _CHUNK, stop)
-        out = draw.out[first:last]
-        centred = _top_bits(tensor_key, first, last - first).view(np.int64)
+        out = draw.out[first : min(first + _CHUNK, stop)]
+        centred = generator.top_bits(tensor_key, first, out.size).view(np.int32)
         centred -= 1 << (BITS - 1)
         out[:] = centred
         out *= factor
@@ -96,19 +104,23 @@ def _fill_block(tensor_key: int, start: int, draw: Draw) -> None:
             out += np.float32(1)
 
 
-def _top_bits(tensor_key: int, first: int, count: int) -> NDArray[np.uint64]:
-    """The top 24 bits of SplitMix64(key, index) for `count` indices from `first`.
+class _Generator:
+    """SplitMix64 for a chunk of elements at a time, in scratch of its own."""
 
-    SplitMix64 ends in z ^= z >> 31, which leaves the top 31 bits alone: it is left out.
-    """
-    z = np.arange(count, dtype=np.uint64)
-    z *= np.uint64(GAMMA)
-    z += np.uint64((tensor_key + (first + 1) * GAMMA) & MASK64)
-    shifted = z >> np.uint64(30)
-    z ^= shifted
-    z *= np.uint64(MIX_A)
-    np.right_shift(z, np.uint64(27), out=shifted)
-    z ^= shifted
-    z *= np.uint64(MIX_B)
-    z >>= np.uint64(64 - BITS)
-    return z
+    def __init__(self) -> None:
+        self._z, self._shifted = np.empty(_CHUNK, np.uint64), np.empty(_CHUNK, np.uint64)
+        self._top = np.empty(_CHUNK, np.uint32)
+
+    def top_bits(self, tensor_key: int, first: int, count: int) -> NDArray[np.uint32]:
+        """The top 24 bits of SplitMix64(key, index) for at most a chunk of indices from `first`.
+
+        They lie in scratch, until the next call. SplitMix64 ends in z ^= z >> 31, which leaves the top
+        31 bits alone: it is left out.
+        """
+        z, shifted, top = self._z[:count], self._shifted[:count], self._top[:count]
+        np.add(_STEPS[:count], np.uint64((tensor_key + first * GAMMA) & MASK64), out=z)
+        for shift, factor in ((30, MIX_A), (27, MIX_B)):
+            np.right_shift(z, np.uint64(shift), out=shifted)
+            np.bitwise_xor(z, shifted, out=z)
+            np.multiply(z, np.uint64(factor), out=z)
+        return np.right_shift(z.view(np.uint32)[_UPPER], np.uint32(32 - BITS), out=top)

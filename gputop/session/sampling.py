@@ -19,8 +19,8 @@ PHASE_PASSES = 5
 """Most passes behind one sample of a phase: short phases are noisy one pass at a time."""
 WARM_UP_S = 0.3
 STEADY = 0.03
-"""Warm when two samples in a row differ by less than this. A pass longer than the warm-up needs none:
-the first pass of every sample is dropped."""
+"""Warm when two samples in a row differ by less than this. Where a sample takes longer than the warm-up, none
+is needed: the first pass of every sample is dropped."""
 
 Stop = Callable[[], bool]
 
@@ -98,7 +98,7 @@ def expected_sample_s(pass_s: float) -> float:
 def _warm_up(lane: LaneSamples, stop: Stop) -> None:
     """Run the real work until it is steady, then choose how many passes make a sample."""
     pass_s, spent_s = lane.lane.pass_s, 0.0
-    while pass_s < WARM_UP_S and spent_s < WARM_UP_S and not stop():
+    while LEAST_PASSES * pass_s < WARM_UP_S and spent_s < WARM_UP_S and not stop():
         start = perf_counter()
         before_s, pass_s = pass_s, lane.prepared.sample_pass(_passes(pass_s)).wall_s
         spent_s += perf_counter() - start

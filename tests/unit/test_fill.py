@@ -122,6 +122,12 @@ def test_tokens_lie_in_the_vocabulary_and_do_not_depend_on_how_many_are_asked(
     assert np.array_equal(ids, fill.tokens(workload, token_set, 5)[:sequences])
 
 
+def test_a_long_sequence_goes_on_where_its_first_chunk_ends() -> None:
+    long = Workload("long", Dims(1, 8, 1, 8, 40_000, 1 << 20), seed=3)
+    draws = scalar_splitmix(scalar_key("3/tokens/0/0"))
+    assert fill.tokens(long, 0, 1)[0].tolist() == [(next(draws) >> 40) << 20 >> 24 for _ in range(40_000)]
+
+
 def test_token_sets_and_sequences_differ() -> None:
     first, second = fill.tokens(TINY, 0, 3), fill.tokens(TINY, 1, 3)
     rows = np.concatenate([first, second])
