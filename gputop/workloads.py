@@ -61,7 +61,7 @@ def parse_toml(path: Path) -> Workload:
         raise BadInput(f"{path}: missing {', '.join(missing)}. A whole file is, for example: {EXAMPLE}.")
     sizes = {key: _size(path, key, table[key]) for key in DIMS_KEYS}
     dims = Dims(**sizes)
-    _check_shape(path, dims)
+    check_sizes(dims, str(path))
     return Workload(_name(path, table), dims, _seed(path, table))
 
 
@@ -78,24 +78,27 @@ def _read(path: Path) -> dict[str, Any]:
 def _size(path: Path, key: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise BadInput(f"{path}: {key} must be a whole number, got {value!r}.")
-    if value < 1:
-        raise BadInput(f"{path}: {key} must be at least 1, got {value}.")
-    if value > MOST[key]:
-        raise BadInput(f"{path}: {key} = {value} is beyond {MOST[key]}, the most that is accepted.")
     return value
 
 
-def _check_shape(path: Path, dims: Dims) -> None:
+def check_sizes(dims: Dims, source: str) -> None:
+    """BadInput, naming `source` and key, for sizes that no model has that could be run."""
+    for key in DIMS_KEYS:
+        value: int = getattr(dims, key)
+        if value < 1:
+            raise BadInput(f"{source}: {key} must be at least 1, got {value}.")
+        if value > MOST[key]:
+            raise BadInput(f"{source}: {key} = {value} is beyond {MOST[key]}, the most that is accepted.")
     if dims.d_model % dims.heads:
         divisors = [n for n in range(1, dims.d_model + 1) if dims.d_model % n == 0]
         near = min(divisors, key=lambda n: abs(n - dims.heads))
         raise BadInput(
-            f"{path}: heads = {dims.heads} does not divide d_model = {dims.d_model}; "
+            f"{source}: heads = {dims.heads} does not divide d_model = {dims.d_model}; "
             f"the nearest that does is {near}."
         )
     if weight_bytes(dims) > MOST_BYTES:
         raise BadInput(
-            f"{path}: these sizes make {weight_bytes(dims) / 2**30:.0f} GiB of weights; "
+            f"{source}: these sizes make {weight_bytes(dims) / 2**30:.0f} GiB of weights; "
             f"at most {MOST_BYTES >> 30} GiB are accepted. Lower layers, d_model or d_ff."
         )
 

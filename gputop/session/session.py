@@ -15,6 +15,7 @@ from gputop.session.ladder import measure_ladder
 from gputop.session.sampling import Stop
 from gputop.session.window import Order, measure_window
 from gputop.spec import PlanRequest, Workload
+from gputop.workloads import check_sizes
 
 DEFAULT_RUNGS = {"cpu": "cpu-blas"}
 """Where a backend opens; another opens on the last rung of its ladder that can run here."""
@@ -45,7 +46,11 @@ class Session:
         kernels_dir: str | None = None,
         say: Say = _silent,
     ) -> Session:
-        """`auto` is cuda where it is usable, else cpu. NotHere when the device or a library is missing."""
+        """`auto` is cuda where it is usable, else cpu.
+
+        NotHere when the device or a library is missing; BadInput for a workload that is no model.
+        """
+        check_sizes(workload.dims, f"workload {workload.name}")
         name = backend_name
         if name == "auto":
             name = "cuda" if backends.load("cuda").available() is None else "cpu"

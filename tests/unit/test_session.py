@@ -67,6 +67,21 @@ def test_auto_is_the_cpu_where_cuda_can_not_be_used(monkeypatch: pytest.MonkeyPa
     opened.close()
 
 
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"heads": 0}, "heads must be at least 1, got 0"),
+        ({"heads": 3}, "heads = 3 does not divide d_model = 64; the nearest that does is 4"),
+        ({"seq": -1}, "seq must be at least 1"),
+        ({"d_model": 1 << 40}, "d_model = 1099511627776 is beyond"),
+    ],
+)
+def test_sizes_of_no_model_are_refused_whoever_asks(change: dict[str, int], why: str) -> None:
+    """A front end reads them from a file; a program, or another host's front end, may give anything."""
+    with pytest.raises(BadInput, match=why):
+        Session.open("cpu", replace(TINY, dims=replace(TINY.dims, **change)))
+
+
 def test_cuda_where_it_can_not_be_used_is_not_here() -> None:
     if backends.load("cuda").available() is None:
         pytest.skip("cuda can be used here")
