@@ -71,7 +71,7 @@ def test_auto_is_the_cpu_where_cuda_can_not_be_used(monkeypatch: pytest.MonkeyPa
     ("change", "why"),
     [
         ({"heads": 0}, "heads must be at least 1, got 0"),
-        ({"heads": 3}, "heads = 3 does not divide d_model = 64; the nearest that does is 4"),
+        ({"heads": 3}, "heads = 3 does not divide d_model = 64; the nearest that does is 2"),
         ({"seq": -1}, "seq must be at least 1"),
         ({"d_model": 1 << 40}, "d_model = 1099511627776 is beyond"),
     ],
