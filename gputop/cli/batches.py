@@ -5,15 +5,16 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from gputop import units
-from gputop.cli.ladder_table import within
 from gputop.cli.options import whole_number
-from gputop.cli.render import footnotes, joined
 from gputop.cli.tables import Heading, table
 from gputop.cli.terminal import Terminal
-from gputop.results import Ladder, LadderEntry
-from gputop.spec import PlanRequest
+
+if TYPE_CHECKING:
+    from gputop.results import Ladder, LadderEntry
+    from gputop.spec import PlanRequest
 
 HEADINGS = (
     Heading("batch", right=True),
@@ -42,6 +43,9 @@ def at_batches(request: PlanRequest, batches: Sequence[int]) -> list[PlanRequest
 
 def batch_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
     """Time of one sequence and rates by batch, then what the model had forecast at the smallest."""
+    # Not above: every command's parser imports this module.
+    from gputop.cli.render import footnotes, joined
+
     lines = table(HEADINGS, list(_rows(ladder.entries)), terminal.width)
     notes = ((f"batch {e.batch}" if e.batch else e.rung, e.gate.where or e.status) for e in ladder.entries)
     return [
@@ -57,6 +61,8 @@ def batch_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
 
 
 def _rows(entries: Sequence[LadderEntry]) -> Iterator[tuple[str, ...]]:
+    from gputop.cli.ladder_table import within
+
     first = next((entry for entry in entries if entry.device_s), None)
     for entry in entries:
         repaid = None if first is None else rate_ratio(first, entry)

@@ -45,7 +45,10 @@ def among(modules: frozenset[str], packages: tuple[str, ...]) -> list[str]:
         ("gputop.session", ("gputop.client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
         ("gputop.backends.cpu", ("gputop.session", "gputop.backends.cuda", *GPU, *SCREEN)),
         ("gputop.export", (*MEASURING, *GPU, *SCREEN, "numpy")),
-        ("gputop.cli.commands", (*ENGINES, *GPU, *SCREEN, "numpy", "gputop.tui")),
+        (
+            "gputop.cli.commands",
+            (*ENGINES, *GPU, *SCREEN, "numpy", "msgspec", "gputop.tui", "gputop.results", "gputop.phases"),
+        ),
     ],
 )
 def test_a_module_loads_only_what_is_its_business(module: str, forbidden: tuple[str, ...]) -> None:
