@@ -10,7 +10,6 @@ from typing import Any
 
 from gputop.errors import BadInput, unknown_name
 from gputop.spec import Dims, Workload
-from gputop.weights import weight_bytes
 
 WORKLOADS = (
     Workload("gpt2-small", Dims(layers=12, d_model=768, heads=12, d_ff=3072, seq=128, vocab=256)),
@@ -96,6 +95,9 @@ def check_sizes(dims: Dims, source: str) -> None:
             f"{source}: heads = {dims.heads} does not divide d_model = {dims.d_model}; "
             f"the nearest that does is {near}."
         )
+    # Not above: a front end that names a workload needs no NumPy, and its start is waited for.
+    from gputop.weights import weight_bytes
+
     if weight_bytes(dims) > MOST_BYTES:
         raise BadInput(
             f"{source}: these sizes make {weight_bytes(dims) / 2**30:.0f} GiB of weights; "

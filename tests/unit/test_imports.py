@@ -44,6 +44,7 @@ def among(modules: frozenset[str], packages: tuple[str, ...]) -> list[str]:
         ("gputop.worker", ("gputop.client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
         ("gputop.session", ("gputop.client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
         ("gputop.backends.cpu", ("gputop.session", "gputop.backends.cuda", *GPU, *SCREEN)),
+        ("gputop.workloads", (*MEASURING, *GPU, *SCREEN, "numpy")),
         ("gputop.export", (*MEASURING, *GPU, *SCREEN, "numpy")),
         (
             "gputop.cli.commands",
