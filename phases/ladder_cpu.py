@@ -48,8 +48,10 @@ RUNGS = (
         id="cpu-blas",
         number=2,
         backend="cpu",
-        idea="Every product by BLAS on one thread: blocked so that a value fetched is used many times.",
+        idea="Every product by BLAS on one thread: blocked so that a value fetched is used many times. It "
+        "packs what it reads, so weights lie as they were drawn.",
         before="cpu-transposed",
+        fields=(("layout", "row"),),
         use=BLAS,
         prediction=Prediction(8.0, 3.0, 20.0, "intuition"),
     ),
