@@ -86,7 +86,7 @@ def test_the_cpu_ladder_is_the_promised_one() -> None:
     assert resolve("cpu-loops").kernel_at("w1") == "cpu_loops_gemm"
     last = resolve("cpu-batch")
     assert (last.layout, last.threads, last.fused_qkv, last.fold, last.prune, last.batch) == (
-        ("transposed", "all", True, True, True, 8)
+        ("row", "all", True, True, True, 8)
     )
     assert plan_dims(WORKLOADS[2], last).tokens == 8 * 16
 
