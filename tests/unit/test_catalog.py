@@ -106,7 +106,7 @@ def test_each_rung_but_the_first_predicts() -> None:
     ("asked", "canonical"),
     [
         ("cpu-blas", "cpu-blas"),
-        ("cpu-blas,threads=1,layout=transposed", "cpu-blas"),
+        ("cpu-blas,threads=1,layout=row", "cpu-blas"),
         ("cpu-blas, w1:cpu_loops_gemm , fold=on", "cpu-blas,fold=on,w1:cpu_loops_gemm"),
         ("cpu-blas,fold=on,fold=off", "cpu-blas"),
         ("cpu-blas,w1:cpu_loops_gemm,w1:cpu_blas_gemm", "cpu-blas"),
