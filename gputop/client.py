@@ -92,6 +92,8 @@ class Client:
         self.silence_s = silence_s
         self._handshake_s = handshake_s
         self._process: WorkerProcess | None = None
+        self._launched = False
+        """Whether that process was started and its greeting is still to be heard."""
         self._last_open: Open | None = None
         self._next_id = 1
         self._windows = 0
@@ -116,11 +118,10 @@ class Client:
         """Of the process started here: the worker, or the ssh that leads to it."""
         return self._process.pid if self._process is not None else None
 
-    def start(self) -> Hello:
-        """Start a worker and check that it speaks this protocol.
+    def launch(self) -> None:
+        """Start a worker and wait for nothing: what else there is to load is loaded meanwhile, then `start`.
 
-        WorkerLost when it dies or is silent; NotHere when the host can't be reached, has no gputop,
-        or has one that speaks another protocol.
+        NotHere when its command can't be run.
         """
         self.hello = None
         self.log.begin(f"starting: {' '.join(self._command)}")
@@ -128,6 +129,18 @@ class Client:
             self._process = WorkerProcess(self._command, worker_environment(), self.log)
         except OSError as error:
             raise NotHere(f"Can't start the worker: {self._command[0]}: {error.strerror}.") from error
+        self._launched = True
+
+    def start(self) -> Hello:
+        """Start a worker, or meet the one that was launched, and check that it speaks this protocol.
+
+        WorkerLost when it dies or is silent; NotHere when the host can't be reached, has no gputop,
+        or has one that speaks another protocol.
+        """
+        if not self._launched:
+            self.launch()
+        self._launched = False
+        assert self._process is not None
         event = self._next_event(self._process, time.monotonic() + self._handshake_s, "start")
         if not isinstance(event, Hello):
             self.kill()
@@ -222,6 +235,7 @@ class Client:
 
     def kill(self) -> None:
         """End the worker at once, from any thread; a call under way raises WorkerLost."""
+        self._launched = False
         if self._process is not None:
             self._process.kill()
             self._process.hang_up()
@@ -238,6 +252,7 @@ class Client:
     def close(self) -> None:
         """Say goodbye and wait for the worker's end. Calling twice is harmless."""
         process, self._process = self._process, None
+        self._launched = False
         if process is not None:
             # Where it is already gone, only its remains are to be collected.
             with contextlib.suppress(OSError, ValueError):

@@ -31,9 +31,8 @@ MASK64 = (1 << 64) - 1
 BITS = 24
 """Random bits a weight: as many as a float32 holds exactly."""
 
-_CHUNK = 1 << 15
-"""Elements drawn at a time: their scratch stays in the core's own cache, and threads seldom wait for each
-other's calls of NumPy."""
+_CHUNK = 1 << 18
+"""Elements drawn at a time: enough that threads seldom wait for each other between two calls of NumPy."""
 _BLOCK = 1 << 20
 """Elements handed to a thread at a time."""
 _STEPS = np.arange(1, _CHUNK + 1, dtype=np.uint64) * np.uint64(GAMMA)
@@ -82,7 +81,7 @@ def tokens(workload: Workload, token_set: int, sequences: int) -> NDArray[np.int
     """[sequences, seq] token ids of one set; a sequence does not depend on how many are asked for."""
     dims = workload.dims
     out = np.empty((sequences, dims.seq), np.int32)
-    draw = _Generator()
+    draw = _Generator(dims.seq)
     for sequence in range(sequences):
         sequence_key = key(workload.seed, f"tokens/{token_set}/{sequence}")
         for first in range(0, dims.seq, _CHUNK):
@@ -92,8 +91,8 @@ def tokens(workload: Workload, token_set: int, sequences: int) -> NDArray[np.int
 
 
 def _fill_block(tensor_key: int, start: int, draw: Draw) -> None:
-    factor, generator = scale(draw.std), _Generator()
     stop = min(start + _BLOCK, draw.out.size)
+    factor, generator = scale(draw.std), _Generator(stop - start)
     for first in range(start, stop, _CHUNK):
         out = draw.out[first : min(first + _CHUNK, stop)]
         centred = generator.top_bits(tensor_key, first, out.size).view(np.int32)
@@ -107,9 +106,10 @@ def _fill_block(tensor_key: int, start: int, draw: Draw) -> None:
 class _Generator:
     """SplitMix64 for a chunk of elements at a time, in scratch of its own."""
 
-    def __init__(self) -> None:
-        self._z, self._shifted = np.empty(_CHUNK, np.uint64), np.empty(_CHUNK, np.uint64)
-        self._top = np.empty(_CHUNK, np.uint32)
+    def __init__(self, most: int) -> None:
+        size = min(most, _CHUNK)
+        self._z, self._shifted = np.empty(size, np.uint64), np.empty(size, np.uint64)
+        self._top = np.empty(size, np.uint32)
 
     def top_bits(self, tensor_key: int, first: int, count: int) -> NDArray[np.uint32]:
         """The top 24 bits of SplitMix64(key, index) for at most a chunk of indices from `first`.

@@ -125,6 +125,9 @@ class _Worker:
             Hello(protocol=PROTOCOL_VERSION, version=__version__, pid=os.getpid(), host=socket.gethostname())
         )
         threading.Thread(target=self._read, name="requests", daemon=True).start()
+        # Loaded while the client gets ready: both are waited for.
+        import gputop.session  # noqa: F401
+
         try:
             while (job := self._jobs.get()) is not None:
                 mark(f"worker: {type(job.request).__name__}")

@@ -151,6 +151,25 @@ def test_kill_from_another_thread_ends_a_call(client: Client) -> None:
     killer[0].join()
 
 
+def test_a_worker_launched_ahead_is_the_one_that_is_met(log_path: Path) -> None:
+    client = Client(log_path=log_path)
+    client.launch()
+    launched = client.pid
+    assert client.hello is None
+    assert client.start().pid == launched == client.pid
+    client.kill()
+    client.launch()
+    abandoned = client.pid
+    client.kill()
+    assert client.start().pid != abandoned, "one that was killed before it was met is not waited for"
+    client.close()
+    client.launch()
+    never_met = client.pid
+    assert never_met is not None
+    client.close()
+    assert has_ended(never_met)
+
+
 def test_close_ends_the_worker_and_twice_is_harmless(log_path: Path) -> None:
     client = Client(log_path=log_path)
     pid = client.start().pid

@@ -74,7 +74,6 @@ def test_key_is_fnv_of_seed_and_name(seed: int, name: str) -> None:
 @pytest.mark.parametrize(("std", "about_one"), [(0.02, False), (0.05, False), (0.1, True)])
 @pytest.mark.parametrize("count", [1, 3, 40_000])
 def test_weights_are_those_of_the_scalar_implementation(count: int, std: float, about_one: bool) -> None:
-    """40000 elements span two of the chunks that are drawn at a time."""
     assert filled(7, "1/w1", count, std, about_one).tobytes() == scalar_weights(
         7, "1/w1", count, std, about_one
     )
@@ -122,7 +121,16 @@ def test_tokens_lie_in_the_vocabulary_and_do_not_depend_on_how_many_are_asked(
     assert np.array_equal(ids, fill.tokens(workload, token_set, 5)[:sequences])
 
 
-def test_a_long_sequence_goes_on_where_its_first_chunk_ends() -> None:
+@pytest.mark.parametrize("chunk", [1, 7, 1000])
+def test_chunks_go_on_where_the_one_before_ended(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = filled(7, "1/w1", 2500, 0.05)
+    monkeypatch.setattr(fill, "_CHUNK", chunk)
+    monkeypatch.setattr(fill, "_BLOCK", 1200)
+    assert np.array_equal(filled(7, "1/w1", 2500, 0.05), whole)
+
+
+def test_a_long_sequence_goes_on_where_its_first_chunk_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fill, "_CHUNK", 1 << 14)
     long = Workload("long", Dims(1, 8, 1, 8, 40_000, 1 << 20), seed=3)
     draws = scalar_splitmix(scalar_key("3/tokens/0/0"))
     assert fill.tokens(long, 0, 1)[0].tolist() == [(next(draws) >> 40) << 20 >> 24 for _ in range(40_000)]
