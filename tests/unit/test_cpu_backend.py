@@ -133,6 +133,14 @@ def test_plans_share_the_weights_that_they_store_alike() -> None:
     assert not np.may_share_memory(plain._weights["w1"], folded._weights["w1"])
 
 
+def test_weights_are_drawn_once_whoever_comes_first() -> None:
+    weights.master.cache_clear()
+    backend = cpu.open_backend(TINY, None, silent)
+    prepared = prepare(backend, "cpu-loops")
+    assert weights.master.cache_info().misses == 1
+    assert np.shares_memory(prepared._weights["w1"], weights.master(TINY)["w1"])
+
+
 def test_every_array_starts_on_a_cache_line(backend: CpuBackend) -> None:
     for word in ("cpu-blas", "cpu-folded", "cpu-transposed"):
         prepared = prepare(backend, word)
@@ -228,9 +236,9 @@ def test_memory_needed_is_what_preparing_and_both_gates_take(
     monkeypatch.setattr(gate, "MOST_COMPARED", 1 << 12)
     for module in ("gate", "reference", "phases.attention"):
         monkeypatch.setattr(f"gputop.{module}.MOST_SCORES", 1 << 12)
+    monkeypatch.setattr("gputop.backends.cpu.backend.EARLY_BYTES", 0)
     opened = cpu.open_backend(Workload("sized", Dims(*sizes)), None, silent)
     plan = resolve(word, opened.workload)
-    weights.master.cache_clear()
     gc.collect()
     tracemalloc.start()
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Thread
 
 from gputop import buffers, gate, phases, weights
 from gputop.backends.base import Say
@@ -15,6 +16,8 @@ from gputop.fill import tokens
 from gputop.results import Ceilings, DeviceFacts, Health
 from gputop.spec import WORD_BYTES, Dims, Layout, Plan, Step, Workload
 
+EARLY_BYTES = 1 << 30
+"""Weights no larger than this are drawn before they are asked for: a second's work at most."""
 MASTER_FORM: tuple[Layout, bool] = ("row", False)
 """Layout and fold of the canonical weights, which plans of this form use as they are."""
 
@@ -33,7 +36,13 @@ class CpuBackend:
         self._ceilings: Ceilings | None = None
         self._prepared: list[CpuPrepared] = []
         self._has_master = False
-        """Whether the canonical weights were drawn: they stay."""
+        """Whether the canonical weights were drawn, which stay, or are being."""
+        self._early: Thread | None = None
+        """Draws them while a front end still gets ready to ask for something."""
+        if weights.weight_bytes(workload.dims) <= EARLY_BYTES < self.free_bytes() // 2:
+            self._has_master = True
+            self._early = Thread(target=weights.master, args=(workload,), name="weights", daemon=True)
+            self._early.start()
         self._stored: dict[tuple[Layout, bool], dict[str, Floats]] = {}
         """Layout and fold -> the weights in that form."""
 
@@ -56,7 +65,7 @@ class CpuBackend:
         if self._ceilings is None and not force:
             self._ceilings = ceilings.load()
         if self._ceilings is None or force:
-            self._ceilings = ceilings.measure(weights.master(self.workload).values(), say)
+            self._ceilings = ceilings.measure(self._master().values(), say)
             ceilings.save(self._ceilings)
         return self._ceilings
 
@@ -112,9 +121,14 @@ class CpuBackend:
         self._stored = {form: arrays for form, arrays in self._stored.items() if form in used}
         form = (plan.layout, plan.fold)
         if form not in self._stored:
-            self._has_master = True
-            self._stored[form] = weights.effective(weights.master(self.workload), plan, dims)
+            self._stored[form] = weights.effective(self._master(), plan, dims)
         return self._stored[form]
+
+    def _master(self) -> dict[str, Floats]:
+        if self._early is not None:
+            self._early.join()
+        self._has_master = True
+        return weights.master(self.workload)
 
 
 def available() -> str | None:
