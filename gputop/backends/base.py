@@ -24,7 +24,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class PassTimes:
-    """Per-pass seconds of one sample (three or more passes, the first dropped)."""
+    """Per-pass seconds of one sample (two or more passes, the first dropped)."""
 
     wall_s: float
     """As used: tokens in, logits out, host included."""

@@ -12,6 +12,8 @@ from gputop.backends.base import PassTimes, PhaseTimes, Prepared, Say
 from gputop.session.lanes import PreparedLane
 
 LEAST_PASSES = 3
+FEWEST_PASSES = 2
+"""Of a sample where not even one round of `LEAST_PASSES` a lane fits into the time asked for."""
 SAMPLE_S = 0.008
 """A sample of a short pass takes at least this long: the timer's own step must not show."""
 MOST_PASSES = 200
@@ -72,6 +74,9 @@ def sample_lanes(
     start = perf_counter()
     for lane in lanes:
         _warm_up(lane, stop)
+    if sum(LEAST_PASSES * lane.lane.pass_s for lane in lanes) > budget_s:
+        for lane in lanes:
+            lane.passes = FEWEST_PASSES if lane.passes == LEAST_PASSES else lane.passes
     rounds = 0
     while not stop():
         for index in stats.order(rounds, len(lanes)):
@@ -112,7 +117,7 @@ def _passes(pass_s: float) -> int:
 
 
 def _phase_passes(passes: int) -> int:
-    return min(PHASE_PASSES, passes - LEAST_PASSES + 1)
+    return min(PHASE_PASSES, max(1, passes - LEAST_PASSES + 1))
 
 
 def _sample(lane: LaneSamples, split: bool) -> None:

@@ -1,0 +1,83 @@
+"""How many passes a window asks for, given how long they take and how long it may."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from gputop.backends.base import Floats, PassTimes, PhaseTimes, Tokens, Trace
+from gputop.results import Gate
+from gputop.session.lanes import PreparedLane
+from gputop.session.sampling import LaneSamples, sample_lanes
+from gputop.spec import LaunchFacts, Plan, Step
+
+PLAN = Plan("cpu", "any", (), word="any")
+PASSED = Gate("PASS pass-only", 1e-7, 1e-5)
+
+
+@dataclass
+class Passes:
+    """A prepared plan whose passes take as long as said, and which keeps what was asked of it."""
+
+    pass_s: float
+    plan: Plan = PLAN
+    steps: tuple[Step, ...] = ()
+    samples: list[int] = field(default_factory=list)
+    splits: int = 0
+
+    def run(self, tokens: Tokens, poison: float) -> Floats:
+        return np.zeros((1, 1), np.float32)
+
+    def trace(self, tokens: Tokens, poison: float) -> Trace:
+        raise NotImplementedError
+
+    def sample_pass(self, passes: int) -> PassTimes:
+        self.samples.append(passes)
+        return PassTimes(self.pass_s, self.pass_s)
+
+    def sample_phases(self) -> PhaseTimes | None:
+        self.splits += 1
+        return None
+
+    def facts(self) -> tuple[LaunchFacts, ...]:
+        return ()
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def sampled(*passes: Passes, budget_s: float) -> None:
+    """One round over the lanes."""
+    lanes = [LaneSamples(PreparedLane(PLAN, each, PASSED, each.pass_s)) for each in passes]
+    sample_lanes(
+        lanes, budget_s=budget_s, least_rounds=1, enough=lambda: "one round", stop=lambda: False, say=str
+    )
+
+
+@pytest.mark.parametrize(
+    ("pass_s", "budget_s", "passes"),
+    [(1.0, 4.0, [3]), (1.0, 2.9, [2]), (0.2, 0.5, [2]), (0.12, 0.5, [3])],
+)
+def test_a_long_pass_is_not_warmed_up_and_a_window_too_short_for_a_sample_takes_fewer(
+    pass_s: float, budget_s: float, passes: list[int]
+) -> None:
+    long = Passes(pass_s)
+    sampled(long, budget_s=budget_s)
+    assert long.samples == passes
+    assert long.splits == 1
+
+
+def test_all_lanes_of_a_round_count() -> None:
+    lanes = (Passes(1.0), Passes(0.5))
+    sampled(*lanes, budget_s=4.0)
+    assert [lane.samples for lane in lanes] == [[2], [2]], "4.5 s are needed"
+
+
+def test_a_short_pass_is_warmed_up_and_its_samples_stay_long_enough_for_the_timer() -> None:
+    short = Passes(0.0005)
+    sampled(short, budget_s=1e-6)
+    warm_up, *kept = short.samples
+    assert warm_up * short.pass_s >= 0.008
+    assert kept == [warm_up]
