@@ -185,7 +185,12 @@ def cuda_devices() -> tuple[CudaDevice, ...]:
 
 
 def _open_nvml() -> Any:
-    pynvml = importlib.import_module("pynvml")
+    try:
+        pynvml = importlib.import_module("pynvml")
+    except ImportError as error:
+        state: State = "missing" if isinstance(error, ModuleNotFoundError) else "broken"
+        detail = f"no binding to ask NVIDIA's driver by ({error})"
+        raise Absent(detail, "pip install nvidia-ml-py", state) from error
     if str(pynvml.__file__).endswith("__init__.py"):
         # The old fork is a package, nvidia-ml-py a single module of the same name: the package wins.
         mend = "pip uninstall --yes pynvml && pip install --force-reinstall nvidia-ml-py"

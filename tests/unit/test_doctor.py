@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,6 +29,17 @@ def test_an_old_package_that_hides_the_nvml_binding_is_named(site: Path) -> None
     assert finding.state == "broken"
     assert "hides nvidia-ml-py" in finding.detail
     assert finding.mend.startswith("pip uninstall --yes pynvml")
+
+
+@pytest.mark.parametrize("what", ["ImportError('it is broken')", "ModuleNotFoundError('No module pynvml')"])
+def test_without_the_nvml_binding_no_gpu_is_listed_and_nothing_fails(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pynvml.py").write_text(f"raise {what}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
+    assert main(["list", "devices"]) == 0
+    assert "none: no binding to ask NVIDIA's driver by" in capsys.readouterr().out
 
 
 def test_an_import_that_crashes_costs_only_its_own_answer(site: Path) -> None:
