@@ -27,6 +27,13 @@ def plan_dims(workload: Workload, plan: Plan) -> Dims:
 class Catalog(Registry):
     """The registry, with its rules for what can be combined."""
 
+    arch: str | None = None
+    """`sm_90`: of the device at hand. Without it every kernel counts as able to run."""
+
+    def on(self, arch: str | None) -> Catalog:
+        """This catalog for a device of `arch`."""
+        return replace(self, arch=arch)
+
     def resolve(self, request: PlanRequest, dims: Dims, backend: str) -> Plan:
         """The plan that a request means on a model of `dims` (whose batch the plan overrides).
 
@@ -150,8 +157,32 @@ class Catalog(Registry):
     ) -> list[tuple[str, Kernel]]:
         """The chain's entries; one for a site that this plan does not have waits for a plan that has it."""
         present = {name for site in sites for name in (site.name, site.phase)}
-        entries = (entry for rung in chain for entry in rung.use if entry[0] in present)
-        return [self._use(name, kernel, plan, dims, sites) for name, kernel in entries]
+        uses: list[tuple[str, Kernel]] = []
+        for name, choice in (entry for rung in chain for entry in rung.use if entry[0] in present):
+            if isinstance(choice, str):
+                uses.append(self._use(name, choice, plan, dims, sites))
+            else:
+                kernels = [self._use(name, kernel, plan, dims, sites)[1] for kernel in choice]
+                served = _served(name, kernels[0], sites)
+                uses += [(site.name, self._first_able(kernels, site, plan, dims)) for site in served]
+        return uses
+
+    def _first_able(self, kernels: list[Kernel], site: Site, plan: Plan, dims: Dims) -> Kernel:
+        """The first that can serve the site here; the last where none can, for it says why."""
+        dims = replace(dims, batch=plan.batch)
+        task = self.phase(site.phase).task(site, site.layers[0], plan, dims, False)
+        return next((k for k in kernels if self._refusal(k, task, plan, dims) is None), kernels[-1])
+
+    def _refusal(self, kernel: Kernel, task: Task, plan: Plan, dims: Dims) -> str | None:
+        """Why a kernel can't take a task under this plan on this device, or None."""
+        if self.arch and kernel.only_arch and kernel.only_arch != self.arch:
+            return f"its instructions exist on {kernel.only_arch} only, and this device is {self.arch}"
+        if plan.math not in kernel.maths:
+            return f"it computes in {' and '.join(kernel.maths)} only, and the plan's math is {plan.math}"
+        if plan.layout not in kernel.layouts:
+            layouts = " and ".join(kernel.layouts)
+            return f"it reads {layouts} weights only, and the plan's layout is {plan.layout}"
+        return kernel.limits(task, plan, dims) if kernel.limits else None
 
     def _set(self, plan: Plan, name: str, text: str) -> Plan:
         toggle = self.toggle(name)
@@ -191,7 +222,7 @@ class Catalog(Registry):
         steps = self.steps(plan, replace(dims, layers=min(dims.layers, 2)))
         for step in steps:
             for task in step.tasks:
-                why = _refusal(step.kernel, task, plan, dims)
+                why = self._refusal(step.kernel, task, plan, dims)
                 if why:
                     raise BadInput(f"{step.kernel.name} can't serve {task.site.name}: {why}.")
         if plan.fused_stores and not any(step.kernel.fused_stores for step in steps):
@@ -238,15 +269,6 @@ def _served(name: str, kernel: Kernel, sites: tuple[Site, ...]) -> list[Site]:
         return [site for site in sites if site.phase == name or site.phase in phases]
     layers = {site.layers for site in named}
     return [site for site in sites if site in named or (site.phase in phases and site.layers in layers)]
-
-
-def _refusal(kernel: Kernel, task: Task, plan: Plan, dims: Dims) -> str | None:
-    """Why a kernel can't take a task under this plan, or None."""
-    if plan.math not in kernel.maths:
-        return f"it computes in {' and '.join(kernel.maths)} only, and the plan's math is {plan.math}"
-    if plan.layout not in kernel.layouts:
-        return f"it reads {' and '.join(kernel.layouts)} weights only, and the plan's layout is {plan.layout}"
-    return kernel.limits(task, plan, dims) if kernel.limits else None
 
 
 def _value(toggle: Toggle, text: str) -> Any:

@@ -228,6 +228,8 @@ class Kernel:
     """Whether it can write bias, ReLU and residual in its own store."""
     library: str = ""
     min_arch: int = 80
+    only_arch: str = ""
+    """`sm_90`: its instructions exist there alone."""
     rows_alike: bool = True
     """Whether equal rows of input give equal bits wherever they stand. A BLAS need not: it chooses code by
     a row's place in its block, and so rounds in another order."""
@@ -237,6 +239,12 @@ class Kernel:
     """Given the tasks it covers in one go: one task, or with `fuses` several in pass order."""
     traffic: Callable[[tuple[Task, ...], Plan, Dims], Traffic] | None = None
     """Of one such go."""
+
+
+KernelKind = Literal["gemm", "attention", "pointwise", "other"]
+"""What a kernel does, so far as passes of different make can be set side by side. `pointwise`: a row or an
+element at a time, layernorm and lookups included. `other`: not known, or of several kinds."""
+KINDS: tuple[KernelKind, ...] = ("gemm", "attention", "pointwise", "other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +266,7 @@ class Phase:
     """Worst-row relative error allowed, by the plan's math."""
     place: Literal["before", "layer", "after"] = "layer"
     """Whether it runs once before the layers, in each, or once after them."""
+    kind: KernelKind = "pointwise"
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +333,8 @@ class Prediction:
 
 
 RungKind = Literal["ladder", "oracle", "peer"]
+Feature = Literal["fusion", "flash", "graph"]
+"""What a framework does of its own accord: pointwise work fused, attention in one kernel, one graph a pass."""
 Verdict = Literal["FASTER", "SLOWER", "SAME", "UNRESOLVED"]
 
 
@@ -339,10 +350,13 @@ class Rung:
     before: str | None
     """The rung it changes; None for the first of its backend."""
     fields: tuple[tuple[str, Any], ...] = ()
-    use: tuple[tuple[str, str], ...] = ()
-    """site or phase -> kernel. A phase's entry serves its `@1`, `kv` and `q@1` sites too."""
+    use: tuple[tuple[str, str | tuple[str, ...]], ...] = ()
+    """site or phase -> kernel, or several of which the first that device, math and layout allow is taken.
+    A phase's entry serves its `@1`, `kv` and `q@1` sites too."""
     kind: RungKind = "ladder"
     prediction: Prediction | None = None
+    features: tuple[Feature, ...] = ()
+    """Of a peer: what its time is forecast from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,11 @@ class Bench:
 
     def __init__(self, backend: Backend, catalog: Catalog) -> None:
         self.backend = backend
-        self.catalog = catalog
         self.workload = backend.workload
         self.facts = backend.facts()
+        self.catalog = catalog.on(self.facts.arch)
         self.versions = f"gputop {__version__}, {self.facts.versions}"
-        self.lanes = PreparedLanes(backend, catalog)
+        self.lanes = PreparedLanes(backend, self.catalog)
         self.noise = NoiseFloors(backend.aa_minimum)
         self.windows = 0
         """Windows begun so far."""

@@ -1,0 +1,19 @@
+// Thread block clusters: a barrier for all blocks of one, and reads of each other's shared memory (sm_90 and up).
+#pragma once
+
+// What a block wrote before it is seen by the others after they have waited.
+__device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+
+__device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+
+// 16 bytes of block `rank`'s shared memory, at the place that `local` has in one's own.
+__device__ __forceinline__ float4 load_from_block(const float* local, int rank) {
+    const unsigned mine = static_cast<unsigned>(__cvta_generic_to_shared(local));
+    unsigned theirs;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(theirs) : "r"(mine), "r"(rank));
+    float4 value;
+    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+                 : "r"(theirs));
+    return value;
+}

@@ -1,0 +1,110 @@
+"""GEMMs on Hopper's warpgroup products, parts added inside a cluster (kernels/gemm/19_warpgroup.cu)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from gputop.phases.gemm_cuda import COVERS, arguments, parts, store_launch
+from gputop.spec import WORD_BYTES, Dims, Kernel, Launch, Plan, Task, Traffic
+
+DEPTH = 32
+ROW_BYTES = DEPTH * WORD_BYTES
+ALIGNMENT_BYTES = 1024
+"""Shared memory starts anywhere, a swizzled tile at a multiple."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One entry of the source."""
+
+    entry: str
+    rows: int
+    columns: int
+    stages: int
+    """Steps of the inner axis that shared memory holds."""
+    splits: tuple[int, ...]
+    """Blocks of a cluster that it is offered with."""
+
+    @property
+    def stage_bytes(self) -> int:
+        return (self.rows + self.columns) * ROW_BYTES
+
+    @property
+    def part_bytes(self) -> int:
+        """A block's sums on their way out: rows 8 or 24 banks apart."""
+        ld = self.columns if self.columns % 16 == 8 else self.columns + 8
+        return self.rows * ld * WORD_BYTES
+
+    def smem_bytes(self, steps: int) -> int:
+        """Of a block that is given `steps` of the inner axis."""
+        return max(min(steps, self.stages) * self.stage_bytes, self.part_bytes) + ALIGNMENT_BYTES
+
+
+TILES = (
+    Tile("gemm_warpgroup_96", 128, 96, 8, (2, 4, 8, 16)),
+    Tile("gemm_warpgroup_72", 128, 72, 9, (2, 4, 8)),
+    Tile("gemm_warpgroup_48", 128, 48, 10, (4, 8, 16)),
+    Tile("gemm_warpgroup_short_96", 64, 96, 11, (4, 8, 16)),
+)
+
+
+def _launches(tile: Tile, splits: int, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+    fused = plan.fused_stores
+    launches = []
+    for part in parts(task, plan, dims):
+        grid = (ceil(part.output.columns / tile.columns) * splits, ceil(part.output.rows / tile.rows), 1)
+        # The last argument is the number of parts; they need no memory of their own.
+        args = (*arguments(part, fused, 1)[:-1], splits)
+        smem_bytes = tile.smem_bytes(ceil(task.site.inner / DEPTH / splits))
+        launches.append(
+            Launch(tile.entry, grid, (2 * tile.rows, 1, 1), args, smem_bytes=smem_bytes, cluster=splits)
+        )
+    return (*launches, *(() if fused else store_launch(task)))
+
+
+def _limits(name: str, splits: int, task: Task, plan: Plan, dims: Dims) -> str | None:
+    inner, columns = task.site.inner, parts(task, plan, dims)[0].output.columns
+    if inner % DEPTH:
+        return f"{name} needs inner a multiple of {DEPTH}, and {task.site.name} has {inner}"
+    if columns % 4:
+        return f"{name} needs columns a multiple of 4, and {task.site.name} has {columns}"
+    if inner < splits * DEPTH:
+        return f"{name} divides the inner axis by {splits}, and {task.site.name} has {inner}"
+    return None
+
+
+def _traffic(tile: Tile, task: Task) -> Traffic:
+    """Panels once for each tile that reads them; parts travel between SMs, not through L2."""
+    site = task.site
+    down, across = ceil(site.rows / tile.rows), ceil(site.columns / tile.columns)
+    padded = down * tile.rows * across * tile.columns
+    panel_bytes = WORD_BYTES * site.inner * down * across * (tile.rows + tile.columns)
+    return Traffic(
+        flops=2.0 * padded * site.inner,
+        l2_bytes=float(panel_bytes + WORD_BYTES * site.rows * site.columns),
+        pipe="tf32_wgmma",
+        tile=(tile.rows, tile.columns, DEPTH),
+    )
+
+
+def _kernel(tile: Tile, splits: int) -> Kernel:
+    name = f"{tile.entry}_{splits}"
+    return Kernel(
+        name=name,
+        backend="cuda",
+        idea=f"Hopper's wgmma on a share sent for at once; {splits} parts, added inside a cluster.",
+        covers=COVERS,
+        entries=(tile.entry,),
+        source="gemm/19_warpgroup.cu",
+        maths=("tf32",),
+        layouts=("row",),
+        fused_stores=True,
+        only_arch="sm_90",
+        limits=lambda task, plan, dims: _limits(name, splits, task, plan, dims),
+        launches=lambda tasks, plan, dims: _launches(tile, splits, tasks[0], plan, dims),
+        traffic=lambda tasks, plan, dims: _traffic(tile, tasks[0]),
+    )
+
+
+KERNELS = tuple(_kernel(tile, splits) for tile in TILES for splits in tile.splits)
