@@ -12,6 +12,7 @@ import pytest
 
 from gputop.backends.cuda import available
 from gputop.backends.cuda.context import Context
+from gputop.backends.cuda.sources import Sources
 from gputop.backends.cuda.timing import Timer
 from gputop.backends.cuda.tools import Tools
 
@@ -37,7 +38,7 @@ def context() -> Iterator[Context]:
 
 @pytest.fixture
 def tools(context: Context) -> Tools:
-    return Tools(context)
+    return Tools(context, Sources.before_ours())
 
 
 @pytest.fixture

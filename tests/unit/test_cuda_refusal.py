@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.backends.cuda.bind import Sources
+from gputop.backends.cuda.sources import Sources
 from gputop.backends.cuda.refusal import refusal
 from gputop.catalog import Catalog
 from gputop.spec import Plan, PlanRequest, Step

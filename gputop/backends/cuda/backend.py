@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from gputop import buffers, fill, paths, phases
+from gputop import buffers, fill, phases
 from gputop.backends.base import Prepared, Say
 from gputop.backends.cuda import ceilings as ceilings_of
-from gputop.backends.cuda.bind import Binder, Libraries, Sources, plan_launches
+from gputop.backends.cuda.bind import Binder, Libraries, plan_launches
 from gputop.backends.cuda.compile import toolchain
 from gputop.backends.cuda.context import Context
 from gputop.backends.cuda.cupti import open_recorder
@@ -18,6 +18,7 @@ from gputop.backends.cuda.health import Nvml
 from gputop.backends.cuda.memory import scratch_bytes
 from gputop.backends.cuda.prepared import CudaPrepared
 from gputop.backends.cuda.refusal import refusal
+from gputop.backends.cuda.sources import Sources
 from gputop.backends.cuda.timing import Timer
 from gputop.backends.cuda.tools import Tools
 from gputop.backends.cuda.weights import DeviceWeights, check_fill, plan_weight_bytes
@@ -49,10 +50,9 @@ class CudaBackend:
         self._context = Context(self._device.index)
         mark("cuda: kernels and rungs")
         self._nvml.appeared_since(before)
-        ours = paths.kernels_dir()
-        self._sources = Sources((kernels_dir, ours) if kernels_dir and kernels_dir != ours else (ours,))
+        self._sources = Sources.before_ours(kernels_dir)
         self._registry = Registry.load(kernels_dir)
-        self._tools = Tools(self._context)
+        self._tools = Tools(self._context, self._sources)
         say("comparing weights drawn on the device with NumPy's")
         check_fill(self._context, self._tools, workload)
         mark("cuda: the timer's floor")

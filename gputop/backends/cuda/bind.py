@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from gputop.backends.cuda.context import Context, Function
 from gputop.backends.cuda.launch import Geometry, KernelLaunch
@@ -13,6 +12,7 @@ from gputop.backends.cuda.library import Cublas, gemm_arguments
 from gputop.backends.cuda.lt import CublasLt
 from gputop.backends.cuda.memory import PlanMemory
 from gputop.backends.cuda.pack import Address, pack
+from gputop.backends.cuda.sources import Sources
 from gputop.backends.cuda.timing import Timer
 from gputop.errors import BadInput, unknown_name
 from gputop.spec import Dims, Launch, Plan, Step
@@ -21,19 +21,6 @@ Call = Callable[[], None]
 
 LIBRARY_OPERATIONS = {"cublas": ("gemm",), "cublaslt": ("gemm", "gemm_best")}
 """What a library launch may name as its entry; each takes the arguments of our own GEMMs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Where kernels lie: `folders` in the order in which they are searched."""
-
-    folders: tuple[Path, ...]
-
-    def find(self, name: str) -> Path:
-        for folder in self.folders:
-            if (folder / name).is_file():
-                return folder / name
-        raise BadInput(f"Kernel source {name} is not below {' or '.join(map(str, self.folders))}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gputop.backends.cuda.bind import Sources
 from gputop.backends.cuda.compile import arch_of, read_text
 from gputop.backends.cuda.packages import NVMATH, TORCH, Package
+from gputop.backends.cuda.sources import Sources
 from gputop.spec import Kernel, Plan, Step
 
 PEER_PACKAGES: Mapping[str, Package] = {"torch-eager": TORCH, "torch-compile": TORCH}

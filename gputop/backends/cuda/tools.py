@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 import struct
 
-from gputop import paths
 from gputop.backends.cuda.context import Context, Function
 from gputop.backends.cuda.launch import Geometry, KernelLaunch
+from gputop.backends.cuda.sources import Sources
 
 MASK32 = 0xFFFFFFFF
 THREADS = 256
@@ -16,13 +16,14 @@ THREADS = 256
 class Tools:
     """Fills and probes. All run on the context's stream."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, sources: Sources) -> None:
         self.context = context
+        self._sources = sources
 
     def function(self, source: str, entry: str) -> Function:
         """An entry of `kernels/measure/<source>`."""
-        folder = paths.kernels_dir()
-        return self.context.function(folder / "measure" / source, f"measure/{source}", entry, (folder,))
+        name = f"measure/{source}"
+        return self.context.function(self._sources.find(name), name, entry, self._sources.folders)
 
     def launch(self, source: str, entry: str, geometry: Geometry, arguments: bytes) -> KernelLaunch:
         return KernelLaunch(self.context, self.function(source, entry), geometry, arguments)

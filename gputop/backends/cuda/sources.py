@@ -1,0 +1,29 @@
+"""Where the CUDA sources lie that a backend compiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gputop import paths
+from gputop.errors import BadInput
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where kernels lie: `folders` in the order in which they are searched."""
+
+    folders: tuple[Path, ...]
+
+    @classmethod
+    def before_ours(cls, folder: Path | None = None) -> Sources:
+        """A user's folder, where there is one, and then our own."""
+        ours = paths.kernels_dir()
+        return cls((folder, ours) if folder and folder != ours else (ours,))
+
+    def find(self, name: str) -> Path:
+        """BadInput when no folder has it."""
+        for folder in self.folders:
+            if (folder / name).is_file():
+                return folder / name
+        raise BadInput(f"Kernel source {name} is not below {' or '.join(map(str, self.folders))}.")
