@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gputop.backends.cuda.sources import Sources
 from gputop.backends.cuda.refusal import refusal
+from gputop.backends.cuda.sources import Sources
 from gputop.catalog import Catalog
 from gputop.spec import Plan, PlanRequest, Step
 from gputop.workloads import WORKLOADS
