@@ -124,6 +124,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("status", "", "status", "Why a field is empty, and what else to know of the row.", width=24),
     Column("question_floor_s", "s", "question", "Floor of the question, which no plan changes.", seconds),
     Column("host_bound", "", "host-bound", "Whether the host sets the wall time.", yes_no),
+    Column("kind", "", "kind", "What its kernels do: gemm, attention, pointwise or other.", width=9),
 )
 
 BY_KEY = {column.key: column for column in COLUMNS}

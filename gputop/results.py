@@ -96,6 +96,8 @@ class Row:
     question_floor_s: float | None = None
     """Floor of the question asked, which no plan changes; `floor_s` is that of this plan's work."""
     host_bound: bool | None = None
+    kind: str | None = None
+    """One of `spec.KINDS`; of a framework's pass, whose kernels are seen by kind alone, the phase too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +251,43 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class Breakdown:
+    """One pass by what its kernels do, in seconds; None is unknown."""
+
+    launches: int | None = None
+    """Kernels of one pass."""
+    gemm_s: float | None = None
+    attention_s: float | None = None
+    pointwise_s: float | None = None
+    other_s: float | None = None
+    """Kernels whose kind is not known: 0 where all are."""
+    gap_s: float | None = None
+    """The device without a kernel, copies of its own included."""
+    others: tuple[str, ...] = ()
+    """The kernels behind `other_s`."""
+    status: str = ""
+    """Why nothing, or not all, is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What a compiler measured of one product before it chose: ratios within its own log, never times."""
+
+    operation: str
+    """`addmm`"""
+    sizes: str
+    """Of its operands: `128x768, 768x2304`."""
+    choices: int
+    best: str
+    second: str | None = None
+    second_ratio: float | None = None
+    """Second best time / best time."""
+    library: str | None = None
+    library_ratio: float | None = None
+    """The vendor library's time / best time; None where the log does not list it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Lane:
     """One plan's share of a window."""
 
@@ -262,6 +301,8 @@ class Lane:
     host_bound: bool | None
     rows: tuple[Row, ...]
     """Empty when the gate failed: no gate, no time."""
+    tuned: tuple[Tuned, ...] = ()
+    """Of a framework that measures its kernels before it chooses, where its log could be had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +377,15 @@ class LadderEntry:
     shape_tax: float | None = None
     """Time / time without what padding and idle SMs account for, as the model splits it; of sites whose
     shape is unknown nothing is taken off. None where no site's is known."""
+    model_s: float | None = None
+    """The pass by the term model alone: each site's largest term."""
+    breakdown: Breakdown | None = None
+    tuned: tuple[Tuned, ...] = ()
+    host_bound: bool | None = None
+    forecast_s: float | None = None
+    """Of a peer: its device time, forecast from its features without any time of its own."""
+    forecast_from: str = ""
+    """What that rests on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,6 +129,16 @@ WINDOWS = Schema(
     ),
 )
 
+BREAKDOWN = (
+    Column("launches", "1", "launches", "Kernels of one pass.", whole, 8),
+    Column("gemm_s", "s", "gemm", "Time of the products in one pass.", seconds, 8),
+    Column("attention_s", "s", "attention", "Time of attention in one pass.", seconds, 9),
+    Column("pointwise_s", "s", "pointwise", "Time of layernorms and of all by element.", seconds, 9),
+    Column("other_s", "s", "other", "Time of kernels whose kind is not known.", seconds, 8),
+    Column("gap_s", "s", "gaps", "The device without a kernel.", seconds, 8),
+)
+"""A pass by what its kernels do: the numbers of `results.Breakdown`."""
+
 LADDER = Schema(
     SCHEMA_LADDER,
     "a rung of a ladder measured in one window",
@@ -172,6 +182,10 @@ LADDER = Schema(
         Column("saved_first_s", "s", "saved", "First rung's time - this one's, a sequence.", signed_seconds),
         Column("saved_first_lo_s", "s", "lo", "Lower end of its 99 % interval.", signed_seconds),
         Column("saved_first_hi_s", "s", "hi", "Upper end of its 99 % interval.", signed_seconds),
+        Column("model_s", "s", "model", "The pass by the term model: each site's largest term.", seconds),
+        *BREAKDOWN,
+        Column("host_bound", "", "host-bound", "Whether the host sets the wall time.", yes_no),
+        Column("forecast_s", "s", "forecast", "Of a peer: time forecast from its features.", seconds),
         _VERSIONS,
         _STATUS,
     ),
@@ -280,6 +294,7 @@ def ladder_records(ladder: Ladder) -> Iterator[Record]:
             **_gate(entry.gate),
             kernels=" ".join(entry.kernels),
             files=" ".join(file for file in entry.files if file) or None,
+            **{column.key: getattr(entry.breakdown, column.key, None) for column in BREAKDOWN},
             versions=ladder.device.versions,
         )
 

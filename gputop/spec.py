@@ -334,7 +334,7 @@ class Prediction:
 
 RungKind = Literal["ladder", "oracle", "peer"]
 Feature = Literal["fusion", "flash", "graph"]
-"""What a framework does of its own accord: pointwise work fused, attention in one kernel, one graph a pass."""
+"""What a framework does of its own accord: pointwise work fused, attention in one kernel, a graph a pass."""
 Verdict = Literal["FASTER", "SLOWER", "SAME", "UNRESOLVED"]
 
 

@@ -91,4 +91,5 @@ PHASE = Phase(
     task=task,
     kernels=attention_cpu.KERNELS + attention_cuda.KERNELS + megakernel_cuda.KERNELS,
     tolerances={"fp32": 1e-5, "tf32": 5e-3, "bf16": 1.5e-2},
+    kind="attention",
 )

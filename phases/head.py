@@ -35,4 +35,5 @@ PHASE = Phase(
     kernels=gemm.KERNELS,
     tolerances=gemm.TOLERANCES,
     place="after",
+    kind="gemm",
 )

@@ -242,6 +242,7 @@ RUNGS = (
         idea="PyTorch as it comes, on our weights, in TF32: a kernel an operation, submitted from Python.",
         before="attention",
         fields=(("peer", "torch-eager"), ("math", "tf32")),
+        features=("flash",),
     ),
     Rung(
         id="torch-compile",
@@ -251,5 +252,16 @@ RUNGS = (
         idea="torch.compile in reduce-overhead mode: pointwise work fused, the pass replayed as a graph.",
         before="torch-eager",
         fields=(("peer", "torch-compile"),),
+        features=("fusion", "flash", "graph"),
+    ),
+    Rung(
+        id="torch-max-autotune",
+        number=13,
+        backend="cuda",
+        kind="peer",
+        idea="torch.compile in max-autotune mode: each product by whichever kernel its own trials favour.",
+        before="torch-compile",
+        fields=(("peer", "torch-max-autotune"),),
+        features=("fusion", "flash", "graph"),
     ),
 )

@@ -51,4 +51,5 @@ PHASE = Phase(
     task=task,
     kernels=gemm.KERNELS,
     tolerances=gemm.TOLERANCES,
+    kind="gemm",
 )

@@ -31,6 +31,7 @@ def _run(options: argparse.Namespace) -> int:
 
     from gputop import export
     from gputop.cli.bench import Bench
+    from gputop.cli.breakdown_table import compared_lines
     from gputop.cli.output import Output
     from gputop.cli.render import comparison_lines
     from gputop.cli.terminal import Terminal, print_data
@@ -53,7 +54,9 @@ def _run(options: argparse.Namespace) -> int:
         raise BadInput(windows[-1].verdict)
     comparison = pool(comparisons)
     if output.shows_table:
-        print_data(*comparison_lines(windows[-1], comparison, Terminal.of(sys.stdout)))
+        terminal = Terminal.of(sys.stdout)
+        print_data(*comparison_lines(windows[-1], comparison, terminal))
+        print_data(*compared_lines(windows[-1], comparison, terminal))
     output.write(export.compare_csv(comparison), export.compare_json(comparison))
     return 0
 
@@ -65,6 +68,7 @@ COMMAND = Command(
         "gputop compare cpu-loops cpu-blas --backend cpu --workload tiny --csv -",
         "gputop compare cpu-blas cpu-blas,fold=on,w2:cpu_loops_gemm",
         "gputop compare cpu-blas --aa",
+        "gputop compare graph torch-compile",
     ),
     add_arguments=_add_arguments,
     run=_run,

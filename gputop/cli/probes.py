@@ -228,7 +228,7 @@ PROBES: tuple[Probe, ...] = (
         _version_of("cupti-python", "cupti.cupti"),
         _extra("cupti"),
     ),
-    Probe("torch", "extra", "the peers torch-eager and torch-compile", _torch, _extra("torch")),
+    Probe("torch", "extra", "the peers: PyTorch eager, compiled and tuned", _torch, _extra("torch")),
     Probe("ncu", "extra", "hardware counters of kernels", _ncu, ""),
 )
 

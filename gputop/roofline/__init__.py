@@ -14,9 +14,9 @@ from gputop.roofline.floors import (
     floor,
     sum_floor,
 )
-from gputop.roofline.forecasts import Forecast, forecast
+from gputop.roofline.forecasts import Forecast, batched_s, forecast
 from gputop.roofline.rates import LAUNCH_COSTS, PIPES, Mode, Rates, best_pipe
-from gputop.roofline.reading import TERMS, Binding, Left, Part, binding, shares, what_is_left
+from gputop.roofline.reading import TERMS, Binding, Left, Part, binding, modelled_s, shares, what_is_left
 from gputop.roofline.resources import Terms, moved_over_compulsory, terms
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Part",
     "Rates",
     "Terms",
+    "batched_s",
     "best_pipe",
     "binding",
     "compulsory_bytes",
@@ -41,6 +42,7 @@ __all__ = [
     "fit",
     "floor",
     "forecast",
+    "modelled_s",
     "moved_over_compulsory",
     "shape_factor",
     "shares",

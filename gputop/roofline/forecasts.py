@@ -36,6 +36,16 @@ def forecast(before: Terms, after: Terms, time_s: float | None) -> Forecast | No
     return Forecast(saved_s, after_s, time_s / after_s if after_s > 0 else None)
 
 
+def batched_s(time_s: float, model_s: float, batched_model_s: float) -> float:
+    """A pass of a larger batch, from one that was measured and the model of both: all of seconds of a pass.
+
+    What the model does not account for is taken to be paid once a pass, whatever its batch: waits for
+    memory, ends of waves, starts of kernels. Where the model is above the time, it is scaled down to it.
+    """
+    scale = min(1.0, time_s / model_s) if model_s else 1.0
+    return batched_model_s * scale + max(0.0, time_s - model_s)
+
+
 def _alike(terms: Terms, other: Terms) -> Terms:
     """`terms` with what it does not know filled in from `other`."""
     return replace(

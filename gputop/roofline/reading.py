@@ -65,6 +65,11 @@ def unshaped(terms: Terms) -> Mapping[str, float]:
     return _scaled(terms, 1.0 / terms.padding if terms.padding else 1.0)
 
 
+def modelled_s(terms: Terms) -> float | None:
+    """What the model says of the time: the largest term as this grid makes it; None where none is known."""
+    return largest(*shaped(terms).values())
+
+
 def binding(terms: Terms, time_s: float | None) -> Binding:
     """The largest term binds; `shape` where the grid or the tiles decide; else `unknown`.
 

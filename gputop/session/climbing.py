@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gputop import stats
-from gputop.results import Gate, LadderEntry
+from gputop.results import Breakdown, Gate, LadderEntry, Tuned
 from gputop.session.noise import NoiseFloors
+from gputop.session.peerforecast import PeerForecast
 from gputop.session.sampling import LaneSamples
 from gputop.spec import Plan, Prediction, Rung
 
@@ -28,6 +29,11 @@ class Climb:
     """Of one pass, all sequences."""
     flops: float | None = None
     shape_tax: float | None = None
+    model_s: float | None = None
+    breakdown: Breakdown | None = None
+    host_bound: bool | None = None
+    tuned: tuple[Tuned, ...] = ()
+    forecast: PeerForecast | None = None
 
 
 def entries(climbs: Sequence[Climb], noise: NoiseFloors) -> tuple[LadderEntry, ...]:
@@ -64,6 +70,12 @@ def _entry(climb: Climb, earlier: Sequence[Climb], timed: Sequence[Climb], noise
         wall_s=stats.summarize(samples.wall_s).median,
         tokens_per_s=climb.tokens / device_s if climb.tokens and device_s else None,
         shape_tax=climb.shape_tax,
+        model_s=climb.model_s,
+        breakdown=climb.breakdown,
+        host_bound=climb.host_bound,
+        tuned=climb.tuned,
+        forecast_s=climb.forecast.time_s if climb.forecast else None,
+        forecast_from=climb.forecast.basis if climb.forecast else "",
         **_against_first(timed[0], climb),
     )
     before = _before(climb, earlier)

@@ -12,12 +12,13 @@ from gputop.backends.base import Say
 from gputop.errors import BadInput, DeviceLost, GputopError
 from gputop.gate import PASS_TOLERANCES
 from gputop.results import Gate, Ladder
-from gputop.session import climbing
+from gputop.session import climbing, opening_up
 from gputop.session.bench import Bench
 from gputop.session.climbing import Climb, kernel_names
 from gputop.session.lanes import PreparedLane
-from gputop.session.model import Machine, total_work
-from gputop.session.rows import pace, shape_tax, site_binds
+from gputop.session.model import Machine, modelled_s, total_work
+from gputop.session.peerforecast import Ours, peer_forecast
+from gputop.session.rows import Physics, host_bound, pace, shape_tax, site_binds
 from gputop.session.sampling import LaneSamples, Stop, sample_lanes
 from gputop.spec import Plan
 
@@ -50,8 +51,12 @@ def measure_ladder(
             phase_rounds=PHASE_ROUNDS,
         )
     machine = bench.machine(say, bench.backend.health())
+    readings = {word: bench.physics(lane.lane.plan, lane, machine) for word, lane in sampled.items()}
+    ours = [
+        opening_up.ours(lane, readings[word]) for word, lane in sampled.items() if not lane.lane.plan.peer
+    ]
     climbs = [
-        _climb(bench, lanes[plan.word], sampled.get(plan.word), machine)
+        _climb(bench, lanes[plan.word], sampled.get(plan.word), readings.get(plan.word), ours, machine)
         if plan.word in lanes
         else Climb(plan, bench.catalog.rung(plan.rung), refused[plan.word], None)
         for plan in {plan.word: plan for plan in plans}.values()
@@ -100,7 +105,15 @@ def _enough(bench: Bench, lanes: Sequence[LaneSamples]) -> str:
     return "intervals narrow enough" if narrow and len(lanes) > 1 else ""
 
 
-def _climb(bench: Bench, lane: PreparedLane, samples: LaneSamples | None, machine: Machine) -> Climb:
+def _climb(
+    bench: Bench,
+    lane: PreparedLane,
+    samples: LaneSamples | None,
+    physics: Physics | None,
+    ours: Sequence[Ours],
+    machine: Machine,
+) -> Climb:
+    """`physics`: of `samples`. `ours`: our own plans of this window, from which a framework is forecast."""
     catalog, plan, dims = bench.catalog, lane.plan, bench.dims(lane.plan)
     climb = Climb(
         plan=plan,
@@ -111,7 +124,17 @@ def _climb(bench: Bench, lane: PreparedLane, samples: LaneSamples | None, machin
         tokens=dims.tokens,
         flops=total_work(catalog, catalog.sites(dims, plan.prune), dims).flops,
     )
-    if samples is None:
+    if plan.peer:
+        features = catalog.rung(plan.rung).features
+        climb = replace(climb, forecast=peer_forecast(catalog, plan, dims, features, ours, machine))
+    if samples is None or physics is None:
         return climb
-    physics = bench.physics(plan, samples, machine)
-    return replace(climb, binds=pace(site_binds(samples, physics)), shape_tax=shape_tax(samples, physics))
+    return replace(
+        climb,
+        binds=pace(site_binds(samples, physics)),
+        shape_tax=shape_tax(samples, physics),
+        model_s=modelled_s(physics.sites),
+        breakdown=opening_up.breakdown_of(samples, physics),
+        host_bound=host_bound(samples),
+        tuned=samples.prepared.tuned(),
+    )

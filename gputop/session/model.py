@@ -8,10 +8,10 @@ from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING
 
-from gputop import roofline
+from gputop import breakdown, roofline
 from gputop.results import Ceilings, DeviceFacts
 from gputop.roofline import Floor, Mode, Terms
-from gputop.spec import Dims, Kernel, LaunchFacts, Plan, Site, Step, Traffic, Work
+from gputop.spec import Dims, Kernel, KernelKind, LaunchFacts, Plan, Site, Step, Traffic, Work
 
 if TYPE_CHECKING:
     from gputop.catalog import Catalog
@@ -37,6 +37,7 @@ class SiteModel:
     name: str
     """`w1`, `w1@1`, `ln2+w1`."""
     phases: tuple[str, ...]
+    kind: KernelKind
     kernel: Kernel
     count: int
     work: Work
@@ -125,6 +126,7 @@ def _site_model(
     return SiteModel(
         name=steps[0].site,
         phases=tuple(dict.fromkeys(task.site.phase for task in tasks)),
+        kind=breakdown.kind_of(catalog.phase(task.site.phase).kind for task in tasks),
         kernel=kernel,
         count=count,
         work=work,
@@ -133,6 +135,13 @@ def _site_model(
         floor=_floor(work, count, plan, machine),
         terms=terms,
     )
+
+
+def modelled_s(sites: Iterable[SiteModel]) -> float | None:
+    """The pass by the model alone: each site's largest term. None without sites, or where one has none."""
+    times = [roofline.modelled_s(site.terms) for site in sites]
+    known = [time_s for time_s in times if time_s is not None]
+    return sum(known) if known and len(known) == len(times) else None
 
 
 def launch_mode(plan: Plan) -> Mode:

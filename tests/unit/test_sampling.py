@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gputop.backends.base import PassTimes, PhaseTimes, Trace
-from gputop.results import Gate
+from gputop.results import Gate, Tuned
 from gputop.session.lanes import PreparedLane
 from gputop.session.sampling import LaneSamples, sample_lanes
 from gputop.spec import LaunchFacts, Plan, Step
@@ -46,6 +46,9 @@ class Passes:
         return None
 
     def facts(self) -> tuple[LaunchFacts, ...]:
+        return ()
+
+    def tuned(self) -> tuple[Tuned, ...]:
         return ()
 
     def close(self) -> None:

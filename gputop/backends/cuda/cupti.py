@@ -1,7 +1,7 @@
 """Times of single kernels by CUPTI, where cupti-python is installed: also inside a graph.
 
-Kernels are matched to launches by order alone: a pass is one stream, and what each step launches is
-counted beforehand. A name says nothing, since a library call may be several kernels.
+Kernels of ours are matched to launches by order alone: a pass is one stream, and what each step launches is
+counted beforehand. A name says nothing there, since a library call may be several kernels.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ class Span:
 
     start: int
     end: int
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +91,14 @@ class KernelRecorder:
 
     def _take(self, activities: Sequence[Any]) -> None:
         self._spans += [
-            Span(activity.start, activity.end) for activity in activities if activity.kind == self._kind
+            Span(activity.start, activity.end, _text(activity.name))
+            for activity in activities
+            if activity.kind == self._kind
         ]
+
+
+def _text(name: Any) -> str:
+    return name.decode(errors="replace") if isinstance(name, bytes) else str(name or "")
 
 
 def open_recorder(context: Context) -> tuple[KernelRecorder | None, tuple[str, ...]]:

@@ -1,29 +1,35 @@
 """Frameworks that run the whole pass instead of us: PyTorch, eager and compiled, on our own weights.
 
 They read the weights that were drawn for them through DLPack, run on our stream, and are gated and
-timed like any plan, as a whole only.
+timed like any plan; where CUPTI is there, their kernels are timed by kind as well.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from statistics import fmean
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gputop.backends.base import PassTimes, Say, Trace
+from gputop.backends.base import PassTimes, PhaseTimes, Say, Trace
+from gputop.backends.cuda import kernelkinds
 from gputop.backends.cuda.context import Context
+from gputop.backends.cuda.cupti import KernelRecorder
 from gputop.backends.cuda.faults import explained
+from gputop.backends.cuda.kernelkinds import KindTimes
 from gputop.backends.cuda.packages import TORCH
+from gputop.backends.cuda.phasesplit import BLOCKERS
 from gputop.backends.cuda.timing import Timer
+from gputop.backends.cuda.torchcompiler import COMPILER
 from gputop.backends.cuda.weights import DeviceWeights
 from gputop.errors import BadInput, NotHere
-from gputop.spec import LAYERNORM_EPS, Dims, LaunchFacts, Plan, Step
+from gputop.results import Tuned
+from gputop.spec import LAYERNORM_EPS, Dims, KernelKind, LaunchFacts, Plan, Step
 from gputop.weights import TENSORS, Tensor
 
 if TYPE_CHECKING:
@@ -33,11 +39,18 @@ if TYPE_CHECKING:
     Tokens = NDArray[np.int32]
 
 WARM_PASSES = 4
-"""torch.compile in reduce-overhead mode compiles in the first pass, warms and records in the next two."""
+"""torch.compile with graphs compiles in the first pass, warms and records in the next two."""
+SPLIT_PASSES = 2
+"""Passes behind one split by kind, the first dropped."""
 STILL_S = 5.0
 """How often a long compilation says that it goes on."""
-COMPILED = "torch-compile"
-PEERS = ("torch-eager", COMPILED)
+
+PEERS: Mapping[str, str] = {
+    "torch-eager": "",
+    "torch-compile": "reduce-overhead",
+    "torch-max-autotune": "max-autotune",
+}
+"""Peer -> mode of torch.compile; empty: not compiled."""
 
 
 def prepare_peer(
@@ -47,6 +60,7 @@ def prepare_peer(
     plan: Plan,
     dims: Dims,
     tokens: Tokens,
+    recorder: KernelRecorder | None,
     say: Say,
 ) -> TorchPrepared:
     """`weights`: in the row layout, unfolded. NotHere without the framework, with the extra that has it."""
@@ -58,11 +72,11 @@ def prepare_peer(
         raise NotHere(TORCH.sentence) from None
     if not torch.cuda.is_available():
         raise NotHere("PyTorch sees no CUDA device here; install a build of it for CUDA.")
-    return TorchPrepared(torch, context, timer, weights, plan, dims, tokens, say)
+    return TorchPrepared(torch, context, timer, weights, plan, dims, tokens, recorder, say)
 
 
 class TorchPrepared:
-    """See `backends.base.Prepared`: no steps, no phases, no trace."""
+    """See `backends.base.Prepared`: no steps, no trace, and kinds of kernels for phases."""
 
     steps: tuple[Step, ...] = ()
 
@@ -75,10 +89,14 @@ class TorchPrepared:
         plan: Plan,
         dims: Dims,
         tokens: Tokens,
+        recorder: KernelRecorder | None,
         say: Say,
     ) -> None:
         self.plan = plan
         self._torch = torch
+        self._recorder = recorder
+        self._mode = PEERS[plan.peer]
+        self._kinds: dict[KernelKind, KindTimes] = {}
         self._context = context
         self._timer = timer
         self._weights = weights
@@ -89,8 +107,8 @@ class TorchPrepared:
         with explained(f"the weights of {plan.peer}"):
             model = _model(torch, weights, dims, plan)
         self._forward: Callable[[Any], Any] = model
-        if plan.peer == COMPILED:
-            self._forward = torch.compile(model, mode="reduce-overhead", fullgraph=True, dynamic=False)
+        if self._mode:
+            self._forward = COMPILER.compile(torch, model, self._mode)
         shape = (dims.batch, dims.seq)
         host, self._host_at = context.mapped(dims.tokens, ctypes.c_int32)
         self._host_tokens = torch.from_numpy(np.ctypeslib.as_array(host).reshape(shape))
@@ -98,11 +116,11 @@ class TorchPrepared:
         self._host_tokens.numpy()[:] = self._timed
         self._tokens = torch.empty(shape, dtype=torch.int32, device=self._device)
         self._logits: Any = None
-        with _still_going(say, f"{plan.peer} is compiling"), self._ready():
-            for index in range(WARM_PASSES):
-                say(f"{plan.peer}: pass {index + 1} of {WARM_PASSES} to warm up")
-                self._pass()
-                context.synchronize(f"the pass of {plan.peer}", deadline_s=60.0)
+        try:
+            self._warm_up(say)
+        except BaseException:
+            self.close()
+            raise
 
     def run(self, tokens: Tokens, poison: float) -> Floats:
         """The framework owns its buffers: there is nothing to poison."""
@@ -131,11 +149,40 @@ class TorchPrepared:
                 wall.append(perf_counter() - begun)
         return PassTimes(wall_s=fmean(wall[1:]), device_s=fmean(device[1:]), submit_s=fmean(submit[1:]))
 
-    def sample_phases(self) -> None:
-        return None
+    def sample_phases(self) -> PhaseTimes | None:
+        """The pass by kind of kernel, in the place of sites. None without CUPTI, or where it sees nothing."""
+        if self._recorder is None:
+            return None
+        with self._ready():
+            for _ in range(SPLIT_PASSES):
+                spans = self._recorder.record(
+                    lambda: self._timer.blocked([self._submit]), f"the recorded pass of {self.plan.peer}"
+                )
+        if len(spans) <= BLOCKERS:
+            self._recorder = None
+            return None
+        self._kinds = kernelkinds.by_kind(spans)
+        return PhaseTimes(
+            time_s={kind: times.time_s for kind, times in self._kinds.items()},
+            gap_s={kind: times.gap_s for kind, times in self._kinds.items()},
+            overlap_s={kind: times.overlap_s for kind, times in self._kinds.items()},
+            timer="cupti",
+        )
 
     def facts(self) -> tuple[LaunchFacts, ...]:
-        return ()
+        """One a kind, once a pass was recorded."""
+        return tuple(
+            LaunchFacts(
+                site=kind,
+                kernel=self.plan.peer,
+                launches=times.launches,
+                library_kernel=kernelkinds.listed(kind, times.names),
+            )
+            for kind, times in self._kinds.items()
+        )
+
+    def tuned(self) -> tuple[Tuned, ...]:
+        return COMPILER.tuned(self.plan.word)
 
     def close(self) -> None:
         """Drops the model, and has the framework give its cached memory back to the device."""
@@ -146,10 +193,22 @@ class TorchPrepared:
             self._host_at = 0
             self._weights.close()
             with explained("giving back PyTorch's memory"):
-                if self.plan.peer == COMPILED:
-                    # Recorded graphs hold their memory pools until the compiler forgets them.
-                    self._torch.compiler.reset()
+                if self._mode:
+                    COMPILER.release(self._torch)
                 self._torch.cuda.empty_cache()
+
+    def _warm_up(self, say: Say) -> None:
+        """The first passes, in which a compiler does its work: that may take minutes, and says so."""
+        name = self.plan.peer
+        with ExitStack() as stack:
+            stack.enter_context(_still_going(say, f"{name} is compiling"))
+            if self._mode:
+                stack.enter_context(COMPILER.listening(self.plan.word))
+            stack.enter_context(self._ready())
+            for index in range(WARM_PASSES):
+                say(f"{name}: pass {index + 1} of {WARM_PASSES} to warm up")
+                self._pass()
+                self._context.synchronize(f"the pass of {name}", deadline_s=60.0)
 
     def _pass(self) -> None:
         """Tokens in, the pass, logits out."""
@@ -158,7 +217,7 @@ class TorchPrepared:
         self._logits.cpu()
 
     def _submit(self) -> None:
-        if self.plan.peer == COMPILED:
+        if self._mode:
             self._torch.compiler.cudagraph_mark_step_begin()
         self._logits = self._forward(self._tokens)
 

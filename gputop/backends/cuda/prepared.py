@@ -22,6 +22,7 @@ from gputop.backends.cuda.phasesplit import PhaseSplit
 from gputop.backends.cuda.timing import Timer
 from gputop.backends.cuda.tools import Tools
 from gputop.backends.cuda.weights import DeviceWeights
+from gputop.results import Tuned
 from gputop.spec import Dims, LaunchFacts, Plan, Step, View
 from gputop.times import mark
 
@@ -123,6 +124,9 @@ class CudaPrepared:
 
     def facts(self) -> tuple[LaunchFacts, ...]:
         return self._facts
+
+    def tuned(self) -> tuple[Tuned, ...]:
+        return ()
 
     def close(self) -> None:
         self._graph = None

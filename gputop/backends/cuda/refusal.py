@@ -9,7 +9,11 @@ from gputop.backends.cuda.packages import NVMATH, TORCH, Package
 from gputop.backends.cuda.sources import Sources
 from gputop.spec import Kernel, Plan, Step
 
-PEER_PACKAGES: Mapping[str, Package] = {"torch-eager": TORCH, "torch-compile": TORCH}
+PEER_PACKAGES: Mapping[str, Package] = {
+    "torch-eager": TORCH,
+    "torch-compile": TORCH,
+    "torch-max-autotune": TORCH,
+}
 LIBRARY_PACKAGES: Mapping[str, Package] = {"cublaslt": NVMATH}
 
 
