@@ -1,19 +1,36 @@
 #!/usr/bin/env bash
-# Everything that needs a GPU, in one call: tests/gpu/run_all.sh FOLDER
+# Everything that needs a GPU, in one call: tests/gpu/run_all.sh FOLDER [PART...]
 #
-# First results, peaks, the ladder, a recording, the sanitizers, the GPU tests. A step that fails or outlasts its time
-# does not stop the next; a short summary ends the output and stands in FOLDER/summary.txt.
+# Parts, in this order, all of them where none is named:
+#   results    the first result cold and warm, peaks, two comparisons, the ladder
+#   record     a recording
+#   sanitize   memcheck and synccheck of every rung on mini, racecheck of our own kernels
+#   tests      the GPU tests but the planted faults
+#   planted    the planted faults
+#
+# A step that fails or outlasts its time does not stop the next; any such makes the exit code 1. A short summary ends
+# the output and stands in FOLDER/summary.txt, all that was said in FOLDER/log.txt.
 # PYTHON chooses the interpreter; BUDGET_S is the longest that all of it may take.
 set -u
-out=${1:?usage: run_all.sh FOLDER}
+usage="usage: run_all.sh FOLDER [results] [record] [sanitize] [tests] [planted]"
+out=${1:?$usage}
+shift
+parts=${*:-results record sanitize tests planted}
+for part in $parts; do
+    case $part in
+        results | record | sanitize | tests | planted) ;;
+        *) echo "run_all.sh: no part $part; $usage" >&2; exit 2 ;;
+    esac
+done
 python=${PYTHON:-python3}
-cd "$(dirname "$0")/../.." || exit 2
+case $python in */*) python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python") ;; esac
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
+cd "$(dirname "$0")/../.." || exit 2
 : > "$out/summary.txt"
 : > "$out/log.txt"
 failed=0
-ends=$(($(date +%s) + ${BUDGET_S:-540}))
+ends=$(($(date +%s) + ${BUDGET_S:-900}))
 
 # Caches of their own, empty at first: the first result is timed cold and then warm.
 XDG_CACHE_HOME=$(mktemp -d)
@@ -23,8 +40,14 @@ export XDG_CACHE_HOME XDG_STATE_HOME PYTHONUNBUFFERED=1 GPUTOP_TIMES=1
 trap 'rm -rf "$XDG_CACHE_HOME"' EXIT
 
 gputop() { "$python" -m gputop "$@"; }
-export -f gputop
-export python
+# A binding asks the driver for entry points that it may not have; only what kernels do is to count.
+sanitize() { compute-sanitizer --tool "$1" --report-api-errors no --error-exitcode 9 "$python" -m tests.gpu.sanitize "${@:2}"; }
+# Spelled out, so that it also runs where pytest lacks the project's plugins.
+tests() {
+    "$python" -X faulthandler -m pytest -q -rfE --import-mode=importlib -o addopts= --junitxml="$out/$1.xml" "${@:2}"
+}
+export -f gputop sanitize tests
+export python out
 
 # step NAME SECONDS COMMAND...: its output into log.txt, its outcome into summary.txt.
 step() {
@@ -44,25 +67,29 @@ step() {
         'BEGIN { printf "%-28s exit %-12s %7.1f s\n", n, s, e - b }' | tee -a "$out/summary.txt"
 }
 
-shared="tiled register-tiled split-k attention sass-fp32 wmma algebra flash megakernel"
-# A binding asks the driver for entry points that it may not have; only what kernels do is to count.
-sanitize() { compute-sanitizer --tool "$1" --report-api-errors no --error-exitcode 9 "$python" -m tests.gpu.sanitize "${@:2}"; }
-export -f sanitize
+results() {
+    step "doctor"               30 gputop doctor --backend cuda
+    step "first result, cold"   60 gputop run --backend cuda --rung coalesced --seconds 1 --csv "$out/run.csv"
+    step "first result, warm"   30 gputop run --backend cuda --rung coalesced --seconds 1
+    step "calibrate"            60 gputop calibrate --backend cuda --json "$out/ceilings.json"
+    step "naive to coalesced"   40 gputop compare naive coalesced --backend cuda --seconds 3 --csv "$out/compare.csv"
+    step "A/A"                  40 gputop compare coalesced --aa --backend cuda --seconds 3
+    step "ladder"               90 gputop ladder --backend cuda --seconds 15 --json "$out/ladder.json"
+}
 
-step "doctor"               30 gputop doctor --backend cuda
-step "first result, cold"   60 gputop run --backend cuda --rung coalesced --seconds 1 --csv "$out/run.csv"
-step "first result, warm"   30 gputop run --backend cuda --rung coalesced --seconds 1
-step "calibrate"            60 gputop calibrate --backend cuda --json "$out/ceilings.json"
-step "naive to coalesced"   40 gputop compare naive coalesced --backend cuda --seconds 3 --csv "$out/compare.csv"
-step "A/A"                  40 gputop compare coalesced --aa --backend cuda --seconds 3
-step "ladder"               90 gputop ladder --backend cuda --seconds 15 --json "$out/ladder.json"
-step "recording"           200 gputop record "$out/recording.jsonl" --backend cuda --seconds 0.5
-step "memcheck"             60 sanitize memcheck naive coalesced oracle-fp32 $shared
-step "synccheck"            30 sanitize synccheck $shared
-step "racecheck"            60 sanitize racecheck tiled register-tiled attention wmma
-# Spelled out, so that it also runs where pytest lacks the project's plugins.
-step "tests/gpu"           240 "$python" -X faulthandler -m pytest tests/gpu -q -rfE --import-mode=importlib \
-                               -o addopts= --junitxml="$out/tests.xml"
+for part in $parts; do
+    case $part in
+        results) results ;;
+        record) step "recording"   240 gputop record "$out/recording.jsonl" --backend cuda --seconds 0.5 ;;
+        sanitize)
+            step "memcheck"    180 sanitize memcheck
+            step "synccheck"   180 sanitize synccheck
+            step "racecheck"   240 sanitize racecheck --own
+            ;;
+        tests) step "tests/gpu"   300 tests tests tests/gpu --ignore tests/gpu/test_planted.py ;;
+        planted) step "planted faults" 300 tests planted tests/gpu/test_planted.py ;;
+    esac
+done
 
 echo
 cat "$out/summary.txt"

@@ -1,47 +1,104 @@
-"""One pass of each named rung on the small workload, for compute-sanitizer.
+"""One pass of each named plan on the small workload, for compute-sanitizer.
 
-python -m tests.gpu.sanitize RUNG...
+python -m tests.gpu.sanitize [--kernels FOLDER] [--own] [PLAN...]
+
+A plan is a word as `gputop compare` takes it. Without one: every rung but the peers. `--own`: the rungs whose
+code is all ours, and ours of the others, since a tool that looks at a library's code says nothing of ours.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import traceback
+from collections.abc import Sequence
+from pathlib import Path
 
 from gputop import fill
 from gputop.backends.cuda import context, open_backend
-from gputop.catalog import plan_dims
-from gputop.errors import BadInput, NotHere
-from gputop.spec import PlanRequest
-from tests.gpu.plans import STANDARD, catalog
+from gputop.backends.cuda.backend import CudaBackend
+from gputop.catalog import Catalog, plan_dims
+from gputop.errors import BadInput, GputopError, NotHere
+from gputop.spec import Dims, Plan, PlanRequest
+from gputop.words import parse_word
+from tests.gpu.plans import STANDARD
 
 PATIENCE_S = 600.0
 """A sanitizer makes a kernel a thousand times slower."""
+POISON = 1e30
+MOST_BATCH = 2
+"""Sequences show what there is to see; more of them only take longer."""
+OF_MIXED_RUNGS = (
+    "coalesced,attention:attention_flash",
+    "wmma,attention:attention_flash_tensor",
+    "wmma,layout=row,qkv:gemm_k_major_tall_2,wo:gemm_k_major_short_2,w1:gemm_k_major_short_1,"
+    "w2:gemm_k_major_short_8,head:gemm_one_row_k_major",
+)
+"""Our kernels with shared memory in rungs that call a library too."""
 
 
-def main(rungs: list[str]) -> int:
+def main(argv: Sequence[str]) -> int:
+    """1 where a plan that can run here fails to; 3 where none can."""
+    parser = argparse.ArgumentParser(prog="tests.gpu.sanitize")
+    parser.add_argument("--kernels", type=Path, help="searched before our own")
+    parser.add_argument("--own", action="store_true", help="leave out the libraries' code")
+    parser.add_argument("plans", nargs="*")
+    options = parser.parse_args(argv)
     context.DEADLINE_S = PATIENCE_S
-    workload = STANDARD["mini"]
-    backend = open_backend(workload, None, print)
-    failed = 0
-    for rung in rungs:
-        try:
-            plan = catalog().resolve(PlanRequest(rung), workload.dims, "cuda")
-            dims = plan_dims(workload, plan)
-            prepared = backend.prepare(plan, catalog().steps(plan, dims), print)
-        except (BadInput, NotHere) as error:
-            print(f"{rung}: left out: {error}")
-            continue
-        except Exception:
-            # The next rung's kernels are still to be looked at.
-            traceback.print_exc()
-            failed = 1
-            continue
-        logits = prepared.run(fill.tokens(workload, 1, plan.batch), 1e30)
-        print(f"{rung}: {logits[0, 0]:.6f} {logits[0, 1]:.6f}")
+    catalog = Catalog.load(options.kernels)
+    try:
+        backend = open_backend(STANDARD["mini"], None, print, options.kernels)
+    except GputopError as error:
+        print(error)
+        return error.exit_code
+    words = options.plans or _words(catalog, backend.workload.dims, options.own)
+    try:
+        return max(_passed(backend, catalog, word) for word in words)
+    finally:
+        backend.close()
+
+
+def _words(catalog: Catalog, dims: Dims, own: bool) -> list[str]:
+    rungs = [rung.id for rung in catalog.rungs_of("cuda") if rung.kind != "peer"]
+    if not own:
+        return rungs
+    return [*(rung for rung in rungs if not _libraries(catalog, dims, rung)), *OF_MIXED_RUNGS]
+
+
+def _libraries(catalog: Catalog, dims: Dims, rung: str) -> set[str]:
+    try:
+        plan = catalog.resolve(PlanRequest(rung), dims, "cuda")
+    except BadInput:
+        # Said when its turn comes.
+        return set()
+    return {catalog.kernel(name).library for _, name in plan.dispatch} - {""}
+
+
+def _passed(backend: CudaBackend, catalog: Catalog, word: str) -> int:
+    dims = backend.workload.dims
+    try:
+        plan = catalog.resolve(parse_word(word), dims, "cuda")
+        if plan.batch > MOST_BATCH:
+            plan = catalog.resolve(parse_word(f"{word},batch={MOST_BATCH}"), dims, "cuda")
+        if why := backend.refuses(plan):
+            raise NotHere(why)
+        _run(backend, catalog, plan)
+    except (BadInput, NotHere) as error:
+        print(f"{word}: left out: {error}")
+    except Exception:
+        # The next plan's kernels are still to be looked at.
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _run(backend: CudaBackend, catalog: Catalog, plan: Plan) -> None:
+    prepared = backend.prepare(plan, catalog.steps(plan, plan_dims(backend.workload, plan)), print)
+    try:
+        logits = prepared.run(fill.tokens(backend.workload, 1, plan.batch), POISON)
+        print(f"{plan.word}: {logits[0, 0]:.6f} {logits[0, 1]:.6f}")
+    finally:
         prepared.close()
-    backend.close()
-    return failed
 
 
 if __name__ == "__main__":

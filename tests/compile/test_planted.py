@@ -1,0 +1,50 @@
+"""The faults of the GPU tests still match the kernels' text, each exactly once, and still compile.
+
+Without a GPU: whether a gate catches them is for tests/gpu. Here no fault can silently come to test nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gputop.backends.cuda.bind import plan_launches
+from gputop.backends.cuda.compile import arch_of, compile_source
+from gputop.catalog import Catalog, plan_dims
+from gputop.words import parse_word
+from gputop.workloads import parse_workload
+from tests.compile import sources
+from tests.gpu.planted import FAULTS, Fault, altered, planted
+
+ARCH = "90"
+MINI = parse_workload("mini")
+
+
+def compiled(kernels: Path, source: str) -> bytes:
+    arch = arch_of((kernels / source).read_text(encoding="utf-8"), ARCH)
+    assert arch is not None
+    return compile_source(kernels / source, source, arch, (kernels,)).code
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.id)
+def test_a_fault_is_in_the_code_that_its_plan_runs(tmp_path: Path, fault: Fault) -> None:
+    whole = sources.cubin(fault.source, ARCH)
+    assert whole is not None
+    assert compiled(planted(tmp_path, fault), fault.source) != whole.code
+    plan = Catalog.load().resolve(parse_word(fault.word), MINI.dims, "cuda")
+    dims = plan_dims(MINI, plan)
+    steps = Catalog.load().steps(plan, dims)
+    run = {step.kernel.source for step in steps}
+    run |= {launch.source for _, launch in plan_launches(steps, plan, dims)}
+    assert fault.source in run or fault.source.startswith("measure/")
+
+
+def test_no_two_faults_have_one_name() -> None:
+    assert len({fault.id for fault in FAULTS}) == len(FAULTS)
+
+
+def test_text_that_is_not_there_once_is_refused(tmp_path: Path) -> None:
+    for number, text in enumerate(("no such text", "sum")):
+        with pytest.raises(AssertionError, match="times, not once"):
+            altered(tmp_path / str(number), "gemm/01_naive.cu", ((text, "x"),))

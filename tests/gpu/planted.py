@@ -1,0 +1,261 @@
+"""Faults planted in our kernels' own text, one at a time, each with where the gate is to find it.
+
+A change names text that stands exactly once in its file, so that no fault can come to change nothing. The
+altered folder is given to a session as a user's own kernels folder: nothing of the backend is replaced.
+
+A missing barrier may by luck do no harm. Where one is left out, one warp or block is made late besides: alone
+that costs time only, and without the barrier the others then surely read what it has not written.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from gputop.paths import kernels_dir
+
+Change = tuple[str, str]
+"""Text in the file, and what stands there instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong with one kernel."""
+
+    name: str
+    source: str
+    """The .cu that is compiled with it, below kernels/."""
+    change: Change
+    word: str
+    """The plan that runs it on mini."""
+    where: str
+    """Where it fails first; empty where that depends on what shared memory held before, or on who is late."""
+    file: str = ""
+    """The header that holds the text, where it is not the source."""
+    late: Change | None = None
+    """Makes one warp or block late, at a place where only a barrier helps."""
+
+    @property
+    def id(self) -> str:
+        return f"{Path(self.source).stem}: {self.name}"
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        return (self.change,) if self.late is None else (self.change, self.late)
+
+
+def altered(folder: Path, file: str, changes: tuple[Change, ...]) -> Path:
+    """A copy of our kernels in `folder`, with the changes in one file of it."""
+    copy = folder / "kernels"
+    shutil.copytree(kernels_dir(), copy)
+    target = copy / file
+    text = target.read_text(encoding="utf-8")
+    for old, new in changes:
+        found = text.count(old)
+        assert found == 1, f"{file} has {found} times, not once: {old!r}"
+        text = text.replace(old, new)
+    target.write_text(text, encoding="utf-8")
+    return copy
+
+
+def planted(folder: Path, fault: Fault) -> Path:
+    """Our kernels with the fault in them."""
+    return altered(folder, fault.file or fault.source, fault.changes)
+
+
+def without_barrier(before: str, after: str) -> Change:
+    """The block's barrier between two lines, gone."""
+    return f"{before}__syncthreads();\n{after}", f"{before}\n{after}"
+
+
+def late_warp(at: str, which: str = "threadIdx.x < 32") -> Change:
+    """Threads that sleep some microseconds before the line `at`."""
+    return at, f"if ({which}) __nanosleep(4000);\n{at}"
+
+
+STAGED = without_barrier("copy_async_wait<0>();\n        ", "        if (k0 + DEPTH < end)")
+STAGED_LATE = late_warp("copy_async_wait<0>();")
+RING = without_barrier("copy_async_wait<STAGES - 2>();\n        ", "        if (step + STAGES - 1 < steps)")
+
+TILED = "coalesced,w1:gemm_tiled"
+REGISTER_TILED = "coalesced,w1:gemm_register_tiled"
+SASS = "coalesced,w1:gemm_sass_fp32_square_1"
+WMMA = "oracle-tf32,w1:gemm_wmma_short_1"
+K_MAJOR = "oracle-tf32,layout=row,w1:gemm_k_major_short_1"
+PARALLEL = "coalesced,attention:attention_parallel"
+FLASH = "coalesced,attention:attention_flash"
+FLASH_TENSOR = "oracle-tf32,attention:attention_flash_tensor"
+FIRST = " of layer 0"
+
+MISSING_BARRIERS = (
+    Fault(
+        "missing barrier", "gemm/03_tiled.cu",
+        without_barrier("", "#pragma unroll\n        for (int k = 0; k < TILE; ++k)"),
+        TILED, "w1" + FIRST, late=late_warp("const bool a_inside", "ty < 2"),
+    ),
+    Fault(
+        "missing barrier", "gemm/04_register_tiled.cu",
+        without_barrier("            ", "#pragma unroll\n            for (int k = 0; k < DEPTH; ++k) {"),
+        REGISTER_TILED, "w1" + FIRST, file="include/register_tile.cuh",
+        late=late_warp("for (int i = thread; i < ROWS * DEPTH; i += THREADS) {", "thread < 32"),
+    ),
+    Fault("missing barrier", "gemm/08_sass_fp32.cu", STAGED, SASS, "w1" + FIRST, late=STAGED_LATE),
+    Fault("missing barrier", "gemm/09_wmma.cu", STAGED, WMMA, "w1" + FIRST, late=STAGED_LATE),
+    Fault(
+        "missing barrier before the way out", "gemm/09_wmma.cu",
+        without_barrier("    ", "    tile.put("), WMMA, "w1" + FIRST,
+        late=late_warp("tile.multiply<DEPTH, Stage::A_LD, Stage::W_LD>("),
+    ),
+    Fault(
+        "missing barrier", "gemm/11_k_major.cu", RING, K_MAJOR, "w1" + FIRST,
+        late=late_warp("copy_async_wait<STAGES - 2>();"),
+    ),
+    Fault(
+        "missing barrier", "gemm/10_one_row.cu",
+        without_barrier("sums[warp][lane] = sum;\n    ", ""), "register-tiled,head:gemm_one_row", "",
+        file="include/one_row.cuh", late=late_warp("sums[warp][lane] = sum;", "warp > 0"),
+    ),
+    Fault(
+        "missing barrier", "attention/14_flash.cu",
+        without_barrier("copy_async_wait<0>();\n        ", "        if (key0 + KEYS < block_keys)"),
+        FLASH, "attention" + FIRST, file="include/flash.cuh", late=late_warp("copy_async_wait<0>();"),
+    ),
+    Fault(
+        "missing barrier", "attention/14_flash_tensor.cu",
+        without_barrier("", "    Parts& parts"), FLASH_TENSOR, "attention" + FIRST,
+        late=late_warp("float out[COLUMN_GROUPS][4] = {};"),
+    ),
+    Fault(
+        "missing grid barrier after ln2", "megakernel/17_persistent.cu",
+        ("grid.sync();", "if (task != LN2) grid.sync();"), "megakernel", "w1" + FIRST,
+        late=late_warp("normalise(layernorm_of(pass, task, layer));", "blockIdx.x < 8"),
+    ),
+)  # fmt: skip
+
+STALE = (
+    Fault(
+        "stale output", "attention/01_naive.cu",
+        ("args.out[static_cast<long long>(sequence * args.queries + query) * args.ldo + column] = sum;", ""),
+        "coalesced", "attention" + FIRST,
+    ),
+    Fault(
+        "stale part", "gemm/06_split_k.cu",
+        ("partial[static_cast<long long>(row)", "if (split > 0) partial[static_cast<long long>(row)"),
+        "coalesced,w2:gemm_split_k_8", "w2" + FIRST,
+    ),
+    Fault(
+        "stale row", "layernorm/02_warp_per_row.cu", ("out[i] = value;", "if (row != 77) out[i] = value;"),
+        "coalesced", "ln1" + FIRST, file="include/layernorm_row.cuh",
+    ),
+    Fault(
+        "NaN laundered by ReLU", "gemm/02_coalesced.cu",
+        ("if (row >= args.rows", "if (row == 77 || row >= args.rows"),
+        "register-tiled,w1:gemm_coalesced", "w1" + FIRST,
+    ),
+)  # fmt: skip
+
+SKIPPED = (
+    Fault(
+        "skipped last depth", "gemm/03_tiled.cu",
+        ("k0 < args.inner; k0 += TILE", "k0 + TILE < args.inner; k0 += TILE"), TILED, "w1" + FIRST,
+    ),
+    Fault(
+        "skipped last columns", "gemm/02_coalesced.cu",
+        ("column >= args.columns", "column >= args.columns - 32"),
+        "coalesced", "qkv" + FIRST,
+    ),
+    Fault(
+        "skipped last depth", "gemm/09_wmma.cu",
+        ("k0 < end; k0 += DEPTH", "k0 + DEPTH < end; k0 += DEPTH"),
+        WMMA, "w1" + FIRST,
+    ),
+    Fault(
+        "skipped last part", "gemm/06_split_k.cu", ("split < args.splits;", "split < args.splits - 1;"),
+        "coalesced,w2:gemm_split_k_8", "w2" + FIRST, file="include/split.cuh",
+    ),
+    Fault(
+        "skipped last keys", "attention/14_flash.cu", ("key0 < block_keys;", "key0 + KEYS < block_keys;"),
+        FLASH, "attention" + FIRST, file="include/flash.cuh",
+    ),
+    Fault(
+        "skipped last item", "megakernel/17_persistent.cu",
+        ("item < tiles * args.splits;", "item + 1 < tiles * args.splits;"), "megakernel", "qkv" + FIRST,
+    ),
+)  # fmt: skip
+
+ZEROED = (
+    Fault(
+        "zeroed row", "gemm/02_coalesced.cu",
+        ("= finish(args, sum, row, column);", "= row == 77 ? 0.0f : finish(args, sum, row, column);"),
+        "coalesced,fused_stores=on", "qkv" + FIRST, file="include/store.cuh",
+    ),
+    Fault(
+        "zeroed row", "gemm/09_wmma.cu",
+        ("= finish(args, sum, row, column);", "= row == 77 ? 0.0f : finish(args, sum, row, column);"),
+        "oracle-tf32,fused_stores=on,w1:gemm_wmma_short_1", "w1" + FIRST, file="include/store.cuh",
+    ),
+    Fault(
+        "zeroed row", "attention/07_parallel.cu", ("= value / sum;", "= query == 77 ? 0.0f : value / sum;"),
+        PARALLEL, "attention" + FIRST,
+    ),
+)  # fmt: skip
+
+LEAKS = (
+    Fault(
+        "leak between sequences", "attention/01_naive.cu",
+        ("args.v + static_cast<long long>(sequence)", "args.v + static_cast<long long>(sequence & ~1)"),
+        "coalesced,batch=4", "attention" + FIRST,
+    ),
+    Fault(
+        "leak between sequences", "attention/14_flash.cu",
+        ("first_key = static_cast<long long>(sequence)", "first_key = static_cast<long long>(sequence & ~1)"),
+        f"coalesced,batch=4,{FLASH.split(',')[1]}", "attention" + FIRST, file="include/flash.cuh",
+    ),
+    Fault(
+        "leak between sequences", "attention/14_flash_tensor.cu",
+        ("first_key = static_cast<long long>(sequence)", "first_key = static_cast<long long>(sequence & ~1)"),
+        f"oracle-tf32,batch=4,{FLASH_TENSOR.split(',')[1]}", "attention" + FIRST,
+    ),
+    Fault(
+        "leak between sequences", "gemm/10_one_row.cu",
+        ("static_cast<long long>(row) * args.lda", "static_cast<long long>(row & ~1) * args.lda"),
+        "coalesced,batch=4,head:gemm_one_row", "head" + FIRST, file="include/one_row.cuh",
+    ),
+)  # fmt: skip
+
+FOLDS = (
+    Fault(
+        "fold by a neighbour's gain", "measure/fill.cu", ("* args.gain[column]", "* args.gain[column ^ 1]"),
+        "coalesced,fold=on", "qkv" + FIRST,
+    ),
+    Fault(
+        "fold without the shift", "measure/fill.cu", ("* args.shift[i];", "* 0.0;"),
+        "oracle-tf32,fold=on", "qkv" + FIRST,
+    ),
+)  # fmt: skip
+
+MASKS = (
+    Fault(
+        "mask one late", "attention/07_parallel.cu",
+        ("visible = args.seq - args.queries + query + 1;", "visible = min(args.seq, query + 2);"),
+        PARALLEL, "attention" + FIRST,
+    ),
+    Fault(
+        "mask one late", "attention/14_flash.cu",
+        ("position = skipped + first_query + query;", "position = skipped + first_query + query + 1;"),
+        FLASH, "attention" + FIRST, file="include/flash.cuh",
+    ),
+    Fault(
+        "mask one late", "attention/14_flash_tensor.cu",
+        ("position = skipped + first_query + row;", "position = skipped + first_query + row + 1;"),
+        FLASH_TENSOR, "attention" + FIRST,
+    ),
+    Fault(
+        "position one late", "embed/01_gather.cu",
+        ("position = row % args.seq;", "position = (row + 1) % args.seq;"),
+        "coalesced", "embed" + FIRST, file="include/embed_element.cuh",
+    ),
+)  # fmt: skip
+
+FAULTS = (*MISSING_BARRIERS, *STALE, *SKIPPED, *ZEROED, *LEAKS, *FOLDS, *MASKS)

@@ -1,0 +1,98 @@
+"""Faults planted in the kernels, one at a time, and caught by the real gates in the plan's own math."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gputop import fill
+from gputop.backends.cuda import open_backend
+from gputop.catalog import plan_dims
+from gputop.errors import BadInput, NotHere
+from gputop.results import Gate
+from gputop.session.session import Session
+from gputop.words import parse_word
+from tests.gpu.plans import STANDARD, catalog
+from tests.gpu.planted import FAULTS, MISSING_BARRIERS, STALE, Fault, altered, planted
+
+LATE = tuple(fault for fault in MISSING_BARRIERS if fault.late is not None)
+RACY = MISSING_BARRIERS[0]
+LAUNDERED = next(fault for fault in STALE if "ReLU" in fault.name)
+HAZARD = 9
+
+
+def gate_of(word: str, kernels: Path) -> Gate:
+    """The whole gate of a plan on mini, by a session of its own on these kernels."""
+    session = Session.open("cuda", STANDARD["mini"], kernels_dir=str(kernels))
+    try:
+        return checked(session, word)
+    finally:
+        session.close()
+
+
+def checked(session: Session, word: str) -> Gate:
+    try:
+        return session.check(parse_word(word))
+    except (BadInput, NotHere) as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def sound() -> Iterator[Session]:
+    opened = Session.open("cuda", STANDARD["mini"])
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("word", sorted({fault.word for fault in FAULTS}))
+def test_the_same_plans_pass_without_a_fault(sound: Session, word: str) -> None:
+    gate = checked(sound, word)
+    assert gate.status == "PASS", gate.where
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.id)
+def test_the_gate_catches_a_fault_and_says_where(tmp_path: Path, fault: Fault) -> None:
+    gate = gate_of(fault.word, planted(tmp_path, fault))
+    assert gate.status == "FAIL"
+    assert gate.where.startswith(fault.where)
+
+
+@pytest.mark.parametrize("fault", LATE, ids=lambda fault: fault.id)
+def test_being_late_does_no_harm_where_the_barrier_stands(tmp_path: Path, fault: Fault) -> None:
+    """So it is the missing barrier that the gate catches, and not what makes it sure to be."""
+    assert fault.late is not None
+    gate = gate_of(fault.word, altered(tmp_path, fault.file or fault.source, (fault.late,)))
+    assert gate.status == "PASS", gate.where
+
+
+def test_a_row_that_relu_launders_leaves_finite_logits(tmp_path: Path) -> None:
+    """Why buffers are poisoned with a large number too: a NaN that was never overwritten becomes a 0."""
+    workload = STANDARD["mini"]
+    backend = open_backend(workload, None, lambda text: None, planted(tmp_path, LAUNDERED))
+    plan = catalog().resolve(parse_word(LAUNDERED.word), workload.dims, "cuda")
+    prepared = backend.prepare(plan, catalog().steps(plan, plan_dims(workload, plan)), lambda text: None)
+    tokens = fill.tokens(workload, 0, 1)
+    laundered, shown = (prepared.run(tokens, poison) for poison in (math.nan, 1e30))
+    prepared.close()
+    backend.close()
+    assert np.isfinite(laundered).all()
+    assert not np.allclose(laundered, shown)
+
+
+def test_racecheck_names_the_kernel_that_lacks_a_barrier(tmp_path: Path) -> None:
+    sanitizer = shutil.which("compute-sanitizer")
+    if sanitizer is None:
+        pytest.skip("compute-sanitizer is not installed")
+    kernels = altered(tmp_path, RACY.source, (RACY.change,))
+    command = [sanitizer, "--tool", "racecheck", "--error-exitcode", str(HAZARD)]
+    script = [sys.executable, "-m", "tests.gpu.sanitize", "--kernels", str(kernels), "tiled"]
+    done = subprocess.run([*command, *script], capture_output=True, text=True)
+    assert done.returncode == HAZARD, done.stdout[-2000:]
+    assert "gemm_tiled" in done.stdout
