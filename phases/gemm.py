@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gputop import buffers
-from gputop.phases import gemm_cpu, gemm_cuda, gemm_cuda_library, gemm_cuda_warpgroup, megakernel_cuda
+from gputop.phases import (
+    gemm_cpu,
+    gemm_cuda,
+    gemm_cuda_k_major,
+    gemm_cuda_library,
+    gemm_cuda_warpgroup,
+    megakernel_cuda,
+)
 from gputop.phases.sites import in_every_layer
 from gputop.spec import WORD_BYTES, Dims, Kernel, Math, Phase, Plan, Site, Task, View, WeightView, Work
 
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
 KERNELS: tuple[Kernel, ...] = (
     *gemm_cpu.KERNELS,
     *gemm_cuda.KERNELS,
+    *gemm_cuda_k_major.KERNELS,
     *gemm_cuda_warpgroup.KERNELS,
     *gemm_cuda_library.KERNELS,
     *megakernel_cuda.KERNELS,

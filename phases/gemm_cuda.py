@@ -61,6 +61,8 @@ class Variant:
     unrolled: int | None = None
     """Inner indices whose loads are issued together, then waited for: the loop's chain is one L2 latency and
     that many dependent multiply-adds for each."""
+    pdl: bool = False
+    """Its kernel keeps to the rule of kernels/include/dependent.cuh."""
 
 
 def arguments(task: Task, fused: bool, splits: int) -> tuple[Argument, ...]:
@@ -98,7 +100,7 @@ def store_launch(task: Task) -> tuple[Launch, ...]:
     ldr = residual.ld if residual else 0
     args = (bias, residual, out, out.rows, out.columns, ldr, out.ld, int(task.relu))
     grid = (ceil(out.columns / STORE_THREADS), out.rows, 1)
-    return (Launch("pointwise_store", grid, (STORE_THREADS, 1, 1), args, source=STORE_SOURCE),)
+    return (Launch("pointwise_store", grid, (STORE_THREADS, 1, 1), args, source=STORE_SOURCE, pdl=True),)
 
 
 def parts(task: Task, plan: Plan, dims: Dims) -> tuple[Task, ...]:
@@ -115,7 +117,9 @@ def _launches(variant: Variant, task: Task, plan: Plan, dims: Dims) -> tuple[Lau
         rows, columns = part.output.rows, part.output.columns
         grid = (ceil(columns / variant.tile[1]), ceil(rows / variant.tile[0]), variant.splits)
         args = arguments(part, fused, variant.splits)
-        launches.append(Launch(variant.entry, grid, variant.block, args, smem_bytes=variant.smem_bytes))
+        launches.append(
+            Launch(variant.entry, grid, variant.block, args, smem_bytes=variant.smem_bytes, pdl=variant.pdl)
+        )
         if variant.reduce:
             reduce_grid = (ceil(columns / REDUCE_THREADS), rows, 1)
             launches.append(Launch(variant.reduce, reduce_grid, (REDUCE_THREADS, 1, 1), args))
@@ -169,7 +173,8 @@ def _chain_cycles(variant: Variant, task: Task, plan: Plan, dims: Dims) -> float
     return float(steps * (L2_LATENCY_CYCLES + variant.unrolled * FMA_LATENCY_CYCLES))
 
 
-def _kernel(variant: Variant) -> Kernel:
+def kernel(variant: Variant) -> Kernel:
+    """The variant's record."""
     entries = (variant.entry, variant.reduce) if variant.reduce else (variant.entry,)
     return Kernel(
         name=variant.name,
@@ -263,24 +268,6 @@ def _assault(height: str, rows: int, splits: int) -> Variant:
     )
 
 
-def _k_major(height: str, rows: int, stages: int, splits: int) -> Variant:
-    return Variant(
-        name=f"gemm_k_major_{height}_{splits}",
-        source="gemm/11_k_major.cu",
-        entry=f"gemm_k_major_{height}",
-        idea=f"Both operands along the inner axis, fragments by ldmatrix; {splits} parts in one launch.",
-        tile=(rows, 64, 32),
-        block=(2 * rows, 1, 1),
-        layout="row",
-        maths=("tf32",),
-        pipe="tf32_mma",
-        splits=splits,
-        most_tiles=8192,
-        exact=True,
-        smem_bytes=WORD_BYTES * stages * (rows + 64) * 36,
-    )
-
-
 VARIANTS: tuple[Variant, ...] = (
     Variant(
         name="gemm_naive",
@@ -340,20 +327,6 @@ VARIANTS: tuple[Variant, ...] = (
     *(_wmma("short", 64, splits) for splits in (1, 2, 3, 5, 8, 11)),
     *(_assault("tall", 128, splits) for splits in (1, 2, 3, 4, 6, 11)),
     *(_assault("short", 64, splits) for splits in (1, 2, 3, 5, 8, 11)),
-    *(_k_major("tall", 128, 3, splits) for splits in (1, 2, 3, 4, 6, 8, 11)),
-    *(_k_major("short", 64, 4, splits) for splits in (1, 2, 3, 4, 5, 8, 11)),
-    Variant(
-        name="gemm_one_row_k_major",
-        source="gemm/11_one_row_k_major.cu",
-        entry="gemm_one_row_k_major",
-        idea="One warp a column along the inner axis: for one row, all loads in flight.",
-        tile=(1, 8, 4),
-        block=(256, 1, 1),
-        layout="row",
-        maths=("fp32", "tf32"),
-        loads_per_step=2.0,
-        exact=True,
-    ),
     Variant(
         name="gemm_one_row",
         source="gemm/10_one_row.cu",
@@ -367,4 +340,4 @@ VARIANTS: tuple[Variant, ...] = (
 )
 
 
-KERNELS: tuple[Kernel, ...] = tuple(_kernel(variant) for variant in VARIANTS)
+KERNELS: tuple[Kernel, ...] = tuple(kernel(variant) for variant in VARIANTS)

@@ -1,0 +1,103 @@
+"""GEMMs of the cuda backend on weights stored [columns, inner]: both operands lie along the inner axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gputop.phases.gemm_cuda import Variant, kernel
+from gputop.spec import WORD_BYTES, Kernel
+
+MOST_TILES = 8192
+"""Tickets of either kernel for split tiles."""
+
+
+def _k_major(height: str, rows: int, stages: int, splits: int) -> Variant:
+    return Variant(
+        name=f"gemm_k_major_{height}_{splits}",
+        source="gemm/11_k_major.cu",
+        entry=f"gemm_k_major_{height}",
+        idea=f"Both operands along the inner axis, fragments by ldmatrix; {splits} parts in one launch.",
+        tile=(rows, 64, 32),
+        block=(2 * rows, 1, 1),
+        layout="row",
+        maths=("tf32",),
+        pipe="tf32_mma",
+        splits=splits,
+        most_tiles=MOST_TILES,
+        exact=True,
+        smem_bytes=WORD_BYTES * stages * (rows + 64) * 36,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Fp32Tile:
+    """One entry of kernels/gemm/11_fp32_k_major.cu."""
+
+    name: str
+    columns: int
+    micro_columns: int
+    groups: int
+    """Of warps that compute the same tile, each over its share of every stage."""
+    instructions_per_step: float
+    splits: tuple[int, ...]
+
+
+FP32_TILES = (
+    Fp32Tile("8x4", 64, 4, 1, 1.13, (1, 2, 3, 4, 5, 8, 11, 16)),
+    Fp32Tile("8x8", 64, 8, 2, 1.10, (1, 2, 3, 4, 5, 8, 11, 16)),
+    Fp32Tile("half", 32, 4, 2, 1.16, (1, 2, 4, 5, 8, 11)),
+)
+WAVEFRONTS_PER_LOAD = 2
+"""Of 16-byte loads from shared memory where neighbouring lanes share an address."""
+
+
+def _fp32_k_major(tile: Fp32Tile, splits: int) -> Variant:
+    rows, depth, stages = 64, 32, 2
+    loads = (8 + tile.micro_columns) / (4 * 8 * tile.micro_columns)
+    return Variant(
+        name=f"gemm_fp32_k_major_{tile.name}_{splits}",
+        source="gemm/11_fp32_k_major.cu",
+        entry=f"gemm_fp32_k_major_{tile.name}",
+        idea=f"fp32 with both operands along the inner axis, 8x{tile.micro_columns} sums; "
+        f"{splits} parts in one launch.",
+        tile=(rows, tile.columns, depth),
+        block=(tile.groups * rows * tile.columns // (8 * tile.micro_columns), 1, 1),
+        layout="row",
+        maths=("fp32", "tf32"),
+        splits=splits,
+        most_tiles=MOST_TILES,
+        exact=True,
+        smem_bytes=WORD_BYTES * stages * (rows + tile.columns) * (depth + 4),
+        loads_per_step=loads * WAVEFRONTS_PER_LOAD,
+        instructions_per_step=tile.instructions_per_step,
+        pdl=True,
+    )
+
+
+def _one_row_k_major(warps: int) -> Variant:
+    """`warps` of a block's 8 share a column."""
+    name = "gemm_one_row_k_major" + (f"_{warps}" if warps > 1 else "")
+    shared = "One warp a column" if warps == 1 else f"{warps} warps a column, their sums added in order,"
+    return Variant(
+        name=name,
+        source="gemm/11_one_row_k_major.cu",
+        entry=name,
+        idea=f"{shared} along the inner axis: for one row, all loads in flight.",
+        tile=(1, 8 // warps, 4),
+        block=(256, 1, 1),
+        layout="row",
+        maths=("fp32", "tf32"),
+        loads_per_step=2.0,
+        exact=True,
+        pdl=True,
+    )
+
+
+VARIANTS: tuple[Variant, ...] = (
+    *(_k_major("tall", 128, 3, splits) for splits in (1, 2, 3, 4, 6, 8, 11)),
+    *(_k_major("short", 64, 4, splits) for splits in (1, 2, 3, 4, 5, 8, 11)),
+    *(_fp32_k_major(tile, splits) for tile in FP32_TILES for splits in tile.splits),
+    *(_one_row_k_major(warps) for warps in (1, 2, 4, 8)),
+)
+
+KERNELS: tuple[Kernel, ...] = tuple(kernel(variant) for variant in VARIANTS)
