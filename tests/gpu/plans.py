@@ -2,16 +2,61 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import cache
 
 from gputop.catalog import Catalog
 from gputop.errors import BadInput
-from gputop.spec import Dims, Kernel, PlanRequest, Workload
+from gputop.spec import Dims, Kernel, Layout, Math, PlanRequest, Workload
 from gputop.workloads import WORKLOADS
 
 STANDARD = {workload.name: workload for workload in WORKLOADS}
-BASES = ("naive", "coalesced", "oracle-tf32")
-"""Rungs that take any kernel of theirs' layout and math at any shape."""
+BASE = "oracle-tf32"
+"""A rung whose other kernels take any shape."""
+PRODUCTS = ("qkv", "wo", "w1", "w2", "head")
+ANY_SHAPE: dict[Layout, str] = {"row": "cublas", "transposed": "gemm_one_row"}
+"""Products where the kernel that is tried can't serve; ours writes bias, ReLU and residual itself."""
+MATHS: tuple[Math, ...] = ("fp32", "tf32")
+
+Sets = tuple[tuple[str, str], ...]
+FUSED: Sets = (("fused_stores", "on"), ("fused_qkv", "on"), ("prune", "on"))
+FOLDED: Sets = (*FUSED, ("fold", "on"))
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Sizes that are tried, and with which toggles besides a batch of two."""
+
+    name: str
+    dims: Dims
+    sets: tuple[Sets, ...]
+
+    def workload(self, seed: int) -> Workload:
+        return Workload(self.name, self.dims, seed)
+
+
+SHAPES = (
+    Shape("mini", STANDARD["mini"].dims, ((), FOLDED)),
+    Shape("tiles", Dims(2, 384, 6, 1152, 64, 384), (FOLDED,)),
+    Shape("one-token", Dims(2, 64, 4, 256, 1, 50), ((), FOLDED)),
+    Shape("odd", Dims(2, 72, 3, 200, 127, 77), ((), FUSED)),
+    Shape("one-more", Dims(2, 256, 4, 1024, 129, 256), ((), FUSED)),
+)
+"""Two of exact multiples of every tile, with parts of every number; then 1, 127 and 129 rows a sequence, and widths
+and depths that no tile divides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A kernel in a math and a layout that it serves."""
+
+    kernel: Kernel
+    math: Math
+    layout: Layout
+
+    @property
+    def id(self) -> str:
+        return f"{self.kernel.name}-{self.math}-{self.layout}"
 
 
 @cache
@@ -19,30 +64,37 @@ def catalog() -> Catalog:
     return Catalog.load()
 
 
-def kernels() -> tuple[Kernel, ...]:
-    """Every cuda kernel that computes one phase at a time."""
-    return tuple(k for k in catalog().kernels.values() if k.backend == "cuda" and not k.fuses)
+@cache
+def trials() -> tuple[Trial, ...]:
+    """Every cuda kernel: of products each math and layout; to the others these are all one."""
+    found = []
+    for kernel in catalog().kernels.values():
+        if kernel.backend != "cuda":
+            continue
+        pairs = [(m, layout) for m in MATHS if m in kernel.maths for layout in kernel.layouts]
+        product = set(kernel.covers) & set(PRODUCTS)
+        found += [Trial(kernel, math, layout) for math, layout in (pairs if product else pairs[-1:])]
+    return tuple(found)
 
 
-def edge_workloads(seed: int) -> tuple[Workload, ...]:
-    """Shapes at the edges of every tile: rows 1, 127 and 129; widths and depths that no tile divides."""
-    return (
-        Workload("one-token", Dims(2, 64, 4, 256, 1, 50), seed),
-        Workload("odd", Dims(2, 72, 3, 200, 127, 77), seed),
-        Workload("one-more", Dims(2, 256, 4, 1024, 129, 256), seed),
-        Workload("mini", STANDARD["mini"].dims, seed),
-    )
-
-
-def request_for(kernel: Kernel, dims: Dims, sets: tuple[tuple[str, str], ...]) -> PlanRequest | str:
+def request_for(trial: Trial, dims: Dims, sets: Sets) -> PlanRequest | str:
     """A plan with the kernel at every site that it can serve, or why it can serve none of these shapes."""
-    why = "no base plan"
-    for base in BASES:
-        request = PlanRequest(base, sets, tuple((phase, kernel.name) for phase in kernel.covers))
+    sets = (("math", trial.math), ("layout", trial.layout), ("batch", "2"), *sets)
+    base = [(phase, ANY_SHAPE[trial.layout]) for phase in PRODUCTS]
+    pruned = ("prune", "on") in sets
+    sites = catalog().sites(replace(dims, batch=2), pruned)
+    phases = trial.kernel.covers[:1] if trial.kernel.fuses else trial.kernel.covers
+    uses: list[tuple[str, str]] = []
+    why = ""
+    for site in (site for site in sites if site.phase in phases):
+        wanted = [*uses, (site.name, trial.kernel.name)]
+        if site.name == site.phase in PRODUCTS:
+            # The phase's name stands for all its sites: each of the others has its own turn.
+            wanted += [(s.name, ANY_SHAPE[trial.layout]) for s in sites if s.phase == site.phase != s.name]
         try:
-            catalog().resolve(request, dims, "cuda")
+            catalog().resolve(PlanRequest(BASE, sets, (*base, *wanted)), dims, "cuda")
         except BadInput as error:
             why = str(error)
         else:
-            return request
-    return why
+            uses = wanted
+    return PlanRequest(BASE, sets, (*base, *uses)) if uses else why

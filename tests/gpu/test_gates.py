@@ -14,6 +14,10 @@ from gputop.words import parse_word
 from tests.gpu.plans import STANDARD, catalog
 
 RUNGS = catalog().rungs_of("cuda")
+FP32_PRODUCTS = (
+    "qkv:gemm_fp32_k_major_8x8_3,wo:gemm_fp32_k_major_half_4,w1:gemm_fp32_k_major_8x4_2,"
+    "w2:gemm_fp32_k_major_8x8_5,kv:gemm_fp32_k_major_8x4_1"
+)
 VARIANTS = (
     "naive,graph=on",
     "coalesced,fold=on,prune=on,batch=4",
@@ -23,6 +27,9 @@ VARIANTS = (
     "algebra,batch=4",
     "flash,batch=5,graph=on",
     "dispatch,graph=on",
+    "dispatch,pdl=on,batch=2",
+    "graph,pdl=on,batch=4,qkv:gemm_k_major_short_2,w1:gemm_k_major_tall_2,w2@1:gemm_one_row_k_major_4",
+    f"graph,pdl=on,math=fp32,attention:attention_flash,{FP32_PRODUCTS}",
 )
 
 

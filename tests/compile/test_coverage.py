@@ -1,0 +1,31 @@
+"""What the GPU tests of kernels reach, known without a GPU: no record goes untried."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gpu.plans import MATHS, PRODUCTS, SHAPES, Trial, catalog, request_for, trials
+
+LEAST_SHAPES = 2
+
+
+@pytest.mark.parametrize("trial", trials(), ids=lambda trial: trial.id)
+def test_a_kernel_is_tried_at_several_shapes(trial: Trial) -> None:
+    reached = []
+    for shape in SHAPES:
+        asked = (request_for(trial, shape.dims, sets) for sets in shape.sets)
+        if any(not isinstance(request, str) for request in asked):
+            reached.append(shape.name)
+        if len(reached) == LEAST_SHAPES:
+            return
+    pytest.fail(f"{trial.id} can only be tried at {', '.join(reached) or 'no shape'}")
+
+
+def test_every_record_is_tried_in_every_math_that_a_plan_can_have() -> None:
+    tried = {(trial.kernel.name, trial.math) for trial in trials()}
+    for kernel in catalog().kernels.values():
+        if kernel.backend == "cuda":
+            maths = {math for math in MATHS if (kernel.name, math) in tried}
+            assert maths, kernel.name
+            if set(PRODUCTS) & set(kernel.covers):
+                assert maths == set(kernel.maths) & set(MATHS), kernel.name
