@@ -42,8 +42,8 @@ SHAPES = (
     Shape("odd", Dims(2, 72, 3, 200, 127, 77), ((), FUSED)),
     Shape("one-more", Dims(2, 256, 4, 1024, 129, 256), ((), FUSED)),
 )
-"""Two of exact multiples of every tile, with parts of every number; then 1, 127 and 129 rows a sequence, and widths
-and depths that no tile divides."""
+"""Two of exact multiples of every tile, with parts of every number; then 1, 127 and 129 rows a sequence, and
+widths and depths that no tile divides."""
 
 
 @dataclass(frozen=True, slots=True)
