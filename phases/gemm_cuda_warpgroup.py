@@ -8,44 +8,40 @@ from math import ceil
 from gputop.phases.gemm_cuda import COVERS, arguments, parts, store_launch
 from gputop.spec import WORD_BYTES, Dims, Kernel, Launch, Plan, Task, Traffic
 
-DEPTH = 32
+ROWS, DEPTH = 128, 32
+THREADS = 256
 ROW_BYTES = DEPTH * WORD_BYTES
-ALIGNMENT_BYTES = 1024
-"""Shared memory starts anywhere, a swizzled tile at a multiple."""
+ATOM_BYTES = 1024
+"""Stages start at a multiple."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One entry of the source."""
+    """One entry of the source: 128 rows and so many columns."""
 
-    entry: str
-    rows: int
     columns: int
     stages: int
-    """Steps of the inner axis that shared memory holds."""
+    """Steps of the inner axis that shared memory holds beside the parts."""
     splits: tuple[int, ...]
     """Blocks of a cluster that it is offered with."""
 
     @property
-    def stage_bytes(self) -> int:
-        return (self.rows + self.columns) * ROW_BYTES
-
-    @property
-    def part_bytes(self) -> int:
-        """A block's sums on their way out: rows 8 or 24 banks apart."""
-        ld = self.columns if self.columns % 16 == 8 else self.columns + 8
-        return self.rows * ld * WORD_BYTES
+    def entry(self) -> str:
+        return f"gemm_warpgroup_{self.columns}"
 
     def smem_bytes(self, steps: int) -> int:
-        """Of a block that is given `steps` of the inner axis."""
-        return max(min(steps, self.stages) * self.stage_bytes, self.part_bytes) + ALIGNMENT_BYTES
+        """Of a block that is given `steps` of the inner axis: parts, their barrier, and the stages."""
+        part_ld = self.columns if self.columns % 16 == 8 else self.columns + 8
+        head = ceil((ROWS * part_ld * WORD_BYTES + 8) / ATOM_BYTES) * ATOM_BYTES
+        return head + min(steps, self.stages) * (ROWS + self.columns) * ROW_BYTES
 
 
 TILES = (
-    Tile("gemm_warpgroup_96", 128, 96, 8, (2, 4, 8, 16)),
-    Tile("gemm_warpgroup_72", 128, 72, 9, (2, 4, 8)),
-    Tile("gemm_warpgroup_48", 128, 48, 10, (4, 8, 16)),
-    Tile("gemm_warpgroup_short_96", 64, 96, 11, (4, 8, 16)),
+    Tile(56, 8, (4, 8)),
+    Tile(80, 7, (2, 4, 8)),
+    Tile(96, 6, (2, 4, 8)),
+    Tile(104, 6, (2, 4, 8)),
+    Tile(112, 5, (4, 8, 16)),
 )
 
 
@@ -53,12 +49,12 @@ def _launches(tile: Tile, splits: int, task: Task, plan: Plan, dims: Dims) -> tu
     fused = plan.fused_stores
     launches = []
     for part in parts(task, plan, dims):
-        grid = (ceil(part.output.columns / tile.columns) * splits, ceil(part.output.rows / tile.rows), 1)
+        grid = (ceil(part.output.columns / tile.columns) * splits, ceil(part.output.rows / ROWS), 1)
         # The last argument is the number of parts; they need no memory of their own.
         args = (*arguments(part, fused, 1)[:-1], splits)
         smem_bytes = tile.smem_bytes(ceil(task.site.inner / DEPTH / splits))
         launches.append(
-            Launch(tile.entry, grid, (2 * tile.rows, 1, 1), args, smem_bytes=smem_bytes, cluster=splits)
+            Launch(tile.entry, grid, (THREADS, 1, 1), args, smem_bytes=smem_bytes, cluster=splits, pdl=True)
         )
     return (*launches, *(() if fused else store_launch(task)))
 
@@ -77,14 +73,14 @@ def _limits(name: str, splits: int, task: Task, plan: Plan, dims: Dims) -> str |
 def _traffic(tile: Tile, task: Task) -> Traffic:
     """Panels once for each tile that reads them; parts travel between SMs, not through L2."""
     site = task.site
-    down, across = ceil(site.rows / tile.rows), ceil(site.columns / tile.columns)
-    padded = down * tile.rows * across * tile.columns
-    panel_bytes = WORD_BYTES * site.inner * down * across * (tile.rows + tile.columns)
+    down, across = ceil(site.rows / ROWS), ceil(site.columns / tile.columns)
+    padded = down * ROWS * across * tile.columns
+    panel_bytes = WORD_BYTES * site.inner * down * across * (ROWS + tile.columns)
     return Traffic(
         flops=2.0 * padded * site.inner,
         l2_bytes=float(panel_bytes + WORD_BYTES * site.rows * site.columns),
         pipe="tf32_wgmma",
-        tile=(tile.rows, tile.columns, DEPTH),
+        tile=(ROWS, tile.columns, DEPTH),
     )
 
 
