@@ -80,7 +80,7 @@ def _flash(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...
     words = FLASH_QUERIES * row + 4 * FLASH_KEYS * row + FLASH_QUERIES * (FLASH_KEYS + 1)
     args = arguments(task, dims, None)
     entry = f"attention_flash_{dims.d_head}"
-    return (Launch(entry, grid, (THREADS, 1, 1), args, smem_bytes=words * WORD_BYTES),)
+    return (Launch(entry, grid, (THREADS, 1, 1), args, smem_bytes=words * WORD_BYTES, pdl=True),)
 
 
 def _flash_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
@@ -99,7 +99,7 @@ def _flash_tensor(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Laun
     rows = TENSOR_QUERIES + 2 * TENSOR_WARPS * FLASH_KEYS
     args = arguments(task, dims, None)
     smem_bytes = rows * (TENSOR_HEAD + 4) * WORD_BYTES
-    return (Launch("attention_flash_tensor", grid, (THREADS, 1, 1), args, smem_bytes=smem_bytes),)
+    return (Launch("attention_flash_tensor", grid, (THREADS, 1, 1), args, smem_bytes=smem_bytes, pdl=True),)
 
 
 def _flash_tensor_limits(task: Task, plan: Plan, dims: Dims) -> str | None:

@@ -13,7 +13,8 @@ def _launches(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, 
     task, out = tasks[0], tasks[0].output
     tables = (task.operand("tokens"), task.operand("embedding"), task.operand("position"))
     args = (*tables, out, out.rows, dims.seq, out.columns, out.ld)
-    return (Launch("embed_gather", (ceil(out.columns / THREADS), out.rows, 1), (THREADS, 1, 1), args),)
+    grid = (ceil(out.columns / THREADS), out.rows, 1)
+    return (Launch("embed_gather", grid, (THREADS, 1, 1), args, pdl=True),)
 
 
 def _traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:

@@ -26,6 +26,7 @@ def _k_major(height: str, rows: int, stages: int, splits: int) -> Variant:
         most_tiles=MOST_TILES,
         exact=True,
         smem_bytes=WORD_BYTES * stages * (rows + 64) * 36,
+        pdl=True,
     )
 
 

@@ -53,7 +53,8 @@ MOST_COLUMNS = 1024
 
 
 def _row_in_registers(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
-    return _launch(tasks[0], "layernorm_row_in_registers", rows_per_block=1, threads=32)
+    (launch,) = _launch(tasks[0], "layernorm_row_in_registers", rows_per_block=1, threads=32)
+    return (replace(launch, pdl=True),)
 
 
 WEIGHTS_AFTER = {"ln1": ("wqkv", "wo"), "ln2": ("w1", "w2"), "lnf": ("whead",)}
@@ -90,7 +91,7 @@ def _weights_ahead(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Lau
         plain.args[8],
     )
     blocks = max(task.output.rows, LEAST_SENDERS)
-    return (replace(plain, entry="layernorm_weights_ahead", grid=(blocks, 1, 1), args=args),)
+    return (replace(plain, entry="layernorm_weights_ahead", grid=(blocks, 1, 1), args=args, pdl=False),)
 
 
 def _row_in_registers_limits(task: Task, plan: Plan, dims: Dims) -> str | None:

@@ -7,6 +7,7 @@
 // sums and softmax stay fp32. Deterministic.
 #include "args.cuh"
 #include "async_copy.cuh"
+#include "dependent.cuh"
 #include "tensor_core.cuh"
 #include "warp.cuh"
 
@@ -49,6 +50,8 @@ __device__ __forceinline__ float row_sum(float value) {
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
     attention_flash_tensor(const __grid_constant__ AttentionArgs args) {
     extern __shared__ float4 shared4[];
+    let_next_grid_start();
+    wait_for_grid_before();
     Tiles& tiles = *reinterpret_cast<Tiles*>(shared4);
     const int head = blockIdx.y, sequence = blockIdx.z;
     const int first_query = blockIdx.x * QUERIES;

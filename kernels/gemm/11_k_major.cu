@@ -9,6 +9,7 @@
 // MOST_TILES tiles where split. Row layout. Deterministic: parts are added in order.
 // One launch at a time for a loaded module: tickets are shared.
 #include "async_copy.cuh"
+#include "dependent.cuh"
 #include "last_part.cuh"
 #include "tensor_core.cuh"
 
@@ -26,6 +27,7 @@ __device__ __forceinline__ void k_major(const GemmArgs& args) {
     constexpr int FLOATS = (ROWS + COLUMNS) * LD;
     constexpr int DOWN = WARP_ROWS / 16, ACROSS = WARP_COLUMNS / 8;
     extern __shared__ float4 shared4[];
+    let_next_grid_start();
     float* const shared = reinterpret_cast<float*>(shared4);
 
     const int block_row = blockIdx.y * ROWS, block_column = blockIdx.x * COLUMNS;
@@ -43,6 +45,7 @@ __device__ __forceinline__ void k_major(const GemmArgs& args) {
     const int lines = steps * DEPTH / LINE;
     for (int i = threadIdx.x; i < COLUMNS * lines; i += THREADS)
         prefetch_l2(args.w + static_cast<long long>(block_column + i / lines) * args.ldw + begin + i % lines * LINE);
+    wait_for_grid_before();
 
     auto fetch = [&](int stage) {
 #pragma unroll

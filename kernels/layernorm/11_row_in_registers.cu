@@ -3,9 +3,12 @@
 // together; there, each of three walks waited for its loads in turn.
 // Should be faster wherever rows are few and latency is all: every layernorm of the pass.
 // For columns a multiple of 4 up to 1024, leading dimensions of 4. Deterministic: shuffle tree.
+#include "dependent.cuh"
 #include "row_in_registers.cuh"
 
 extern "C" __global__ void __launch_bounds__(32) layernorm_row_in_registers(const __grid_constant__ LayernormArgs args) {
+    let_next_grid_start();
+    wait_for_grid_before();
     RowInRegisters row;
     row.load(args, blockIdx.x);
     row.normalise(args, blockIdx.x);

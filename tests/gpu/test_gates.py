@@ -14,6 +14,13 @@ from gputop.words import parse_word
 from tests.gpu.plans import STANDARD, catalog
 
 RUNGS = catalog().rungs_of("cuda")
+ROW_PRODUCTS = (
+    "q@1:gemm_one_row_k_major_2,wo@1:gemm_one_row_k_major,"
+    "w1@1:gemm_one_row_k_major_8,w2@1:gemm_one_row_k_major_4"
+)
+TF32_PRODUCTS = (
+    "qkv:gemm_k_major_short_2,wo:gemm_k_major_short_4,w1:gemm_k_major_tall_2,w2:gemm_k_major_tall_8"
+)
 FP32_PRODUCTS = (
     "qkv:gemm_fp32_k_major_8x8_3,wo:gemm_fp32_k_major_half_4,w1:gemm_fp32_k_major_8x4_2,"
     "w2:gemm_fp32_k_major_8x8_5,kv:gemm_fp32_k_major_8x4_1"
@@ -28,8 +35,8 @@ VARIANTS = (
     "flash,batch=5,graph=on",
     "dispatch,graph=on",
     "dispatch,pdl=on,batch=2",
-    "graph,pdl=on,batch=4,qkv:gemm_k_major_short_2,w1:gemm_k_major_tall_2,w2@1:gemm_one_row_k_major_4",
-    f"graph,pdl=on,math=fp32,attention:attention_flash,{FP32_PRODUCTS}",
+    f"graph,pdl=on,batch=4,{TF32_PRODUCTS},{ROW_PRODUCTS}",
+    f"graph,pdl=on,math=fp32,attention:attention_flash,{FP32_PRODUCTS},{ROW_PRODUCTS}",
 )
 
 

@@ -57,6 +57,13 @@ def test_a_kernel_of_a_later_architecture_is_refused() -> None:
     assert "needs sm_90 or later" in (refusal(plan, later, "89", SOURCES) or "")
 
 
+def test_dependent_launches_need_a_device_that_has_them() -> None:
+    plan, steps = prepared("coalesced")
+    early = plan.change(pdl=True)
+    assert refusal(early, steps, "90", SOURCES) is None
+    assert "sm_89; pdl=off runs here" in (refusal(early, steps, "89", SOURCES) or "")
+
+
 def test_a_source_for_one_architecture_alone_is_refused_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "only.cu").write_text("// arch: 90a\n")
     plan, steps = prepared("naive")

@@ -9,6 +9,9 @@ from typing import Any
 from gputop.backends.cuda.context import Context, Function
 from gputop.backends.cuda.faults import explain
 
+FIRST_WITH_PDL = 90
+"""Compute capability from which a grid may start before the one ahead of it has ended."""
+
 
 @dataclass(frozen=True, slots=True)
 class Geometry:

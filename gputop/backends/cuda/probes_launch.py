@@ -9,7 +9,7 @@ import numpy as np
 
 from gputop.backends.cuda.capture import capture
 from gputop.backends.cuda.context import Context
-from gputop.backends.cuda.launch import Geometry, KernelLaunch
+from gputop.backends.cuda.launch import FIRST_WITH_PDL, Geometry, KernelLaunch
 from gputop.backends.cuda.timing import Call, Timer
 from gputop.backends.cuda.tools import Tools
 from gputop.results import Ceiling
@@ -19,7 +19,6 @@ DEPENDENT = 60
 """Launches of a chain: a few layers' worth."""
 DEPENDENT_THREADS = 256
 RUNS = 7
-FIRST_WITH_PDL = 90
 
 
 class LaunchProbes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gputop.backends.cuda.compile import arch_of, read_text
+from gputop.backends.cuda.launch import FIRST_WITH_PDL
 from gputop.backends.cuda.packages import NVMATH, TORCH, Package
 from gputop.backends.cuda.sources import Sources
 from gputop.spec import Kernel, Plan, Step
@@ -21,6 +22,11 @@ def refusal(plan: Plan, steps: tuple[Step, ...], arch: str, sources: Sources) ->
     """None when it can run on a device of compute capability `arch` (`90`)."""
     if plan.peer in PEER_PACKAGES:
         return PEER_PACKAGES[plan.peer].missing()
+    if plan.pdl and int(arch) < FIRST_WITH_PDL:
+        return (
+            f"pdl=on: programmatic dependent launch exists from sm_{FIRST_WITH_PDL} on, and this device is "
+            f"sm_{arch}; pdl=off runs here."
+        )
     for kernel in {step.kernel.name: step.kernel for step in steps}.values():
         why = _of_kernel(kernel, arch, sources)
         if why is not None:
