@@ -23,6 +23,7 @@ HEADINGS = (
     Heading("tokens/s", right=True, priority=2),
     Heading("FLOP/s", right=True, priority=1),
     Heading("rate vs first", right=True),
+    Heading("forecast", right=True, priority=2),
     Heading("binds", priority=5),
     Heading("gate", priority=4),
 )
@@ -73,6 +74,7 @@ def _rows(entries: Sequence[LadderEntry]) -> Iterator[tuple[str, ...]]:
             units.si(entry.tokens_per_s, "/s"),
             units.si(rate(entry), "FLOP/s"),
             within(units.ratio(repaid), entry.ratio_first_lo, entry.ratio_first_hi),
+            units.ratio(None if first is None else forecast_ratio(first, entry)),
             units.text(entry.binds),
             entry.gate.status,
         )
@@ -89,20 +91,48 @@ def rate_ratio(first: LadderEntry, entry: LadderEntry) -> float | None:
     return entry.ratio_first if first.device_s and entry.device_s else None
 
 
+def forecast_ratio(first: LadderEntry, entry: LadderEntry) -> float | None:
+    """What `rate_ratio` was to be, from the first batch's time and the term model of both.
+
+    No time of `entry` is in it: its terms are recomputed at its batch, and what the model leaves unexplained
+    of the first pass is taken to be paid once a pass. None where a model or a time is unknown.
+    """
+    from gputop.roofline import batched_s
+
+    if not (first.device_s and first.model_s and entry.model_s and first.batch and entry.batch):
+        return None
+    ahead_s = batched_s(first.device_s, first.model_s, entry.model_s)
+    return (first.device_s / first.batch) / (ahead_s / entry.batch)
+
+
 def _tax(entries: Sequence[LadderEntry]) -> Iterator[str]:
     timed = [entry for entry in entries if entry.device_s]
     if len(timed) < 2:
         return
     first, best = timed[0], max(timed, key=lambda entry: entry.ratio_first or 0.0)
-    repaid = (
-        f"shape tax repaid: {units.ratio(best.ratio_first)} at batch {best.batch} over batch {first.batch}"
-    )
     if best is first:
-        repaid = f"no batch has a higher rate than batch {first.batch}: nothing is repaid"
-    yield f"{repaid}; {_forecast(first)}"
+        yield f"no batch has a higher rate than batch {first.batch}: nothing is repaid"
+        return
+    yield (
+        f"repaid: {units.ratio(best.ratio_first)} at batch {best.batch} over batch {first.batch};"
+        f" {_forecast(first, best)}"
+    )
+    yield _shape_step(first)
 
 
-def _forecast(first: LadderEntry) -> str:
+def _forecast(first: LadderEntry, best: LadderEntry) -> str:
+    ahead = forecast_ratio(first, best)
+    if ahead is None or first.device_s is None or first.model_s is None:
+        return "not forecast: the terms of these passes are not known"
+    once_s = max(0.0, first.device_s - first.model_s)
+    return (
+        f"forecast {units.ratio(ahead)} by the terms at batch {best.batch}, with the"
+        f" {units.seconds(once_s)} of batch {first.batch} that no term explains paid once a pass"
+    )
+
+
+def _shape_step(first: LadderEntry) -> str:
+    """What the split's own step for padding and idle SMs has to say."""
     if first.shape_tax is None:
-        return f"not forecast at batch {first.batch}: no site's shape factor is known here"
-    return f"forecast at batch {first.batch} by `what is left`: {units.ratio(first.shape_tax)}"
+        return f"shape alone, by `what is left` at batch {first.batch}: no site's shape factor is known here"
+    return f"shape alone, by `what is left` at batch {first.batch}: {units.ratio(first.shape_tax)}"

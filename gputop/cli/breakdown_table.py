@@ -37,7 +37,7 @@ def compared_lines(window: Window, comparison: Comparison, terminal: Terminal) -
 
 
 def peer_lines(entries: Sequence[LadderEntry], terminal: Terminal) -> list[str]:
-    """The peers of a ladder beside its fastest rung: by kind, against their forecast, and their own trials."""
+    """The peers of a ladder beside its fastest rung: by kind, against their forecasts, with their trials."""
     peers = [entry for entry in entries if entry.kind == "peer" and entry.device_s is not None]
     if not peers:
         return []

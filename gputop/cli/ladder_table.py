@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from gputop import units
+from gputop.cli.breakdown_table import peer_lines
 from gputop.cli.render import footnotes, joined
 from gputop.cli.tables import Heading, table
 from gputop.cli.terminal import Terminal
@@ -43,7 +44,12 @@ def ladder_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
         *footnotes(notes, terminal),
         *(terminal.paint(note, "quiet") for note in ladder.notes),
         *score_lines(ladder.entries),
+        *_spaced(peer_lines(ladder.entries, terminal)),
     ]
+
+
+def _spaced(lines: Sequence[str]) -> list[str]:
+    return ["", *lines] if lines else []
 
 
 def score_lines(entries: Sequence[LadderEntry]) -> list[str]:

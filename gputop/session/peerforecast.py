@@ -131,7 +131,7 @@ def _basis(parts: Sequence[_Part], features: Sequence[Feature], launches: int, g
     return "; ".join(
         part
         for part in (
-            f"{', '.join(features) or 'nothing'} of its own accord, {launches} launches",
+            f"{launches} launches, by its features: {', '.join(features) or 'none'}",
             f"{known} of {len(products)} products at the library's times here, the rest at their floors",
             f"as our kernels take it here: {', '.join(measured)}" if measured else "",
             f"at floors: {', '.join(floors)}" if floors else "",

@@ -147,18 +147,23 @@ def test_the_routing_table_says_what_each_site_should_take() -> None:
 
 
 def test_a_sweep_shows_what_is_repaid_beside_what_was_forecast() -> None:
-    one = entry("r", 2e-3, flops=1e9, tokens_per_s=64e3, ratio_first=1.0, shape_tax=1.7)
-    four = entry("r,batch=4", 5e-3, batch=4, flops=4e9, tokens_per_s=1e5, ratio_first=1.6)
+    one = entry("r", 2e-3, flops=1e9, tokens_per_s=64e3, ratio_first=1.0, shape_tax=1.7, model_s=1e-3)
+    four = entry("r,batch=4", 5e-3, batch=4, flops=4e9, tokens_per_s=1e5, ratio_first=1.6, model_s=3e-3)
     none = entry("r,batch=8", None, Gate("unchecked", None, 1e-5, where="needs 9 GB"), batch=8)
     lines = batch_lines(ladder(one, four, none), WIDE)
     assert next(x for x in lines if x.startswith("    4")).split()[1:8] == (
         ["5.00", "ms", "1.25", "ms", "100", "k/s", "800"]
     )
     assert "  batch 8: needs 9 GB" in lines
-    assert lines[-1] == (
-        "shape tax repaid: 1.60× at batch 4 over batch 1; forecast at batch 1 by `what is left`: 1.70×"
-    )
-    assert "not forecast" in batch_lines(ladder(replace(one, shape_tax=None), four), WIDE)[-1]
+    assert lines[-2:] == [
+        "repaid: 1.60× at batch 4 over batch 1; forecast 2.00× by the terms at batch 4, with the 1.00 ms of"
+        " batch 1 that no term explains paid once a pass",
+        "shape alone, by `what is left` at batch 1: 1.70×",
+    ]
+    assert next(x for x in lines if x.startswith("    4")).split()[10] == "2.00×"
+    unknown = batch_lines(ladder(replace(one, shape_tax=None, model_s=None), four), WIDE)
+    assert "not forecast" in unknown[-2]
+    assert "no site's shape factor is known" in unknown[-1]
     assert "nothing is repaid" in batch_lines(ladder(one, replace(four, ratio_first=0.9)), WIDE)[-1]
 
 
