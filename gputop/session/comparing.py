@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gputop import stats
 from gputop.results import Comparison, Delta
 from gputop.session.noise import NoiseFloors
 from gputop.session.sampling import LaneSamples
-from gputop.spec import Step
+from gputop.spec import Plan, Step
 from gputop.units import seconds
 
 TIMER_STEPS = 3
@@ -85,7 +85,11 @@ def compare(a: LaneSamples, b: LaneSamples, noise: NoiseFloors, timer_floor_s: f
         )
 
     whole = zip(all_series(a, found), all_series(b, found), strict=True)
-    deltas = [delta(name, name, of_a, of_b) for (name, of_a), (_, of_b) in whole if of_a and of_b]
+    deltas = [
+        _bound_by_host(delta(name, name, of_a, of_b), plan_a, plan_b)
+        for (name, of_a), (_, of_b) in whole
+        if of_a and of_b
+    ]
     sites = [
         delta(name, site_key(name), times, b_sites[name])
         for name, times in site_series(a).items()
@@ -106,6 +110,16 @@ def sentence(comparison: Comparison) -> str:
     times = f"{seconds(delta.a_s)} -> {seconds(delta.b_s)}, {delta.ratio:.3g}x{interval}"
     why = f": {delta.status}" if delta.status else ""
     return f"{names}: {times}, {delta.verdict}{why} (A/A floor {100 * delta.aa_floor:.2g} %)"
+
+
+def _bound_by_host(delta: Delta, a: Plan, b: Plan) -> Delta:
+    """The wall time of one pass in two maths, said to be the host's where it is the same in both."""
+    if delta.phase != "wall" or delta.verdict != "SAME" or a.math == b.math:
+        return delta
+    if (a.rung, a.peer, a.batch) != (b.rung, b.peer, b.batch):
+        return delta
+    note = f"host-bound: as long in {a.math} as in {b.math}"
+    return replace(delta, status="; ".join(part for part in (delta.status, note) if part))
 
 
 def _delta(name: str, a: list[float], b: list[float], floor: float, timer_floor_s: float, note: str) -> Delta:

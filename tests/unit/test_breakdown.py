@@ -58,7 +58,8 @@ breakdowns = st.builds(
 def test_phases_add_up_by_kind_and_launches_and_gaps_come_from_the_totals() -> None:
     found = of_rows(OURS)
     assert (found.launches, found.gap_s, found.other_s) == (48, 30e-6, 0)
-    assert (found.gemm_s, found.attention_s) == (pytest.approx(170e-6), pytest.approx(50e-6))
+    assert found.gemm_s == pytest.approx(170e-6)
+    assert found.attention_s == pytest.approx(50e-6)
     assert total_s(found) == pytest.approx(270e-6)
 
 
