@@ -94,8 +94,10 @@ class Client:
         self._process: WorkerProcess | None = None
         self._launched = False
         """Whether that process was started and its greeting is still to be heard."""
+        self._opening: Open | None = None
+        """What was asked for at the launch, whose answer is still to be heard."""
         self._last_open: Open | None = None
-        self._next_id = 1
+        self._last_id = 0
         self._windows = 0
         self._turn = threading.Lock()
 
@@ -118,18 +120,24 @@ class Client:
         """Of the process started here: the worker, or the ssh that leads to it."""
         return self._process.pid if self._process is not None else None
 
-    def launch(self) -> None:
+    def launch(self, opening: Open | None = None) -> None:
         """Start a worker and wait for nothing: what else there is to load is loaded meanwhile, then `start`.
 
+        `opening` is asked for at once, and the `open` of the same afterwards waits for its answer.
         NotHere when its command can't be run.
         """
-        self.hello = None
+        self.hello = self._opening = None
         self.log.begin(f"starting: {' '.join(self._command)}")
         try:
             self._process = WorkerProcess(self._command, worker_environment(), self.log)
         except OSError as error:
             raise NotHere(f"Can't start the worker: {self._command[0]}: {error.strerror}.") from error
         self._launched = True
+        if opening is not None:
+            self._opening = msgspec.structs.replace(opening, id=self._new_id())
+            # Of a worker that is gone already `start` tells.
+            with contextlib.suppress(OSError):
+                self._process.send(self._opening)
 
     def start(self) -> Hello:
         """Start a worker, or meet the one that was launched, and check that it speaks this protocol.
@@ -166,13 +174,14 @@ class Client:
             process = self._process
             if process is None or not process.alive:
                 raise self._lost(process, "is not running")
-            stamped = msgspec.structs.replace(request, id=self._next_id)
-            self._next_id += 1
+            asked = self._asked_at_launch(request)
+            stamped = asked or msgspec.structs.replace(request, id=self._new_id())
             opened_before = self._last_open
             if isinstance(stamped, Open):
                 self._last_open = stamped
             try:
-                process.send(stamped)
+                if asked is None:
+                    process.send(stamped)
             except OSError:
                 raise self._lost(process, "is gone") from None
             try:
@@ -205,9 +214,17 @@ class Client:
         seconds: float | None = None,
         aa: bool = False,
         check_phases: bool = False,
+        first_look: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Window:
-        request = Measure(current=current, pinned=pinned, seconds=seconds, aa=aa, check_phases=check_phases)
+        request = Measure(
+            current=current,
+            pinned=pinned,
+            seconds=seconds,
+            aa=aa,
+            check_phases=check_phases,
+            first_look=first_look,
+        )
         return self._ask(request, Measured, on_progress).window
 
     def measure_ladder(
@@ -260,6 +277,17 @@ class Client:
             process.hang_up()
             process.end(FAREWELL_S)
         self.log.close()
+
+    def _new_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    def _asked_at_launch(self, request: Request) -> Open | None:
+        """The request that went out with the launch, where this one asks for the same."""
+        opening, self._opening = self._opening, None
+        if opening is None or not isinstance(request, Open):
+            return None
+        return opening if msgspec.structs.replace(request, id=opening.id) == opening else None
 
     def _ask(
         self, request: Request, kind: type[ClosingEvent], on_progress: OnProgress | None

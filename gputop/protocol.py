@@ -48,6 +48,8 @@ class Measure(Message, tag="measure", frozen=True, kw_only=True):
     """Pair the current plan with an independently prepared copy of itself."""
     check_phases: bool = False
     """Run the phase gate too, before the window."""
+    first_look: bool = False
+    """Show something soon: ceilings that are still to be measured are left to a later window."""
 
 
 class MeasureLadder(Message, tag="ladder", frozen=True, kw_only=True):

@@ -202,6 +202,7 @@ class _Worker:
                     seconds=request.seconds,
                     aa=request.aa,
                     check_phases=request.check_phases,
+                    first_look=request.first_look,
                     stop=stop.is_set,
                     say=say,
                 )
@@ -259,3 +260,7 @@ class _Worker:
         with self._emit_lock:
             while line:
                 line = line[os.write(self._events, line) :]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

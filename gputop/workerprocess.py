@@ -115,7 +115,8 @@ def worker_command(remote: str | None) -> tuple[str, ...]:
         # BatchMode: a password prompt would wait on a terminal that the front end owns.
         return ("ssh", "-o", "BatchMode=yes", "--", remote, "gputop", "worker")
     # -P: a file called profile.py or queue.py where the user stands must not become the worker's.
-    return (sys.executable, "-P", "-m", "gputop", "worker")
+    # Past the command line, of which it would load all commands.
+    return (sys.executable, "-P", "-m", "gputop.worker")
 
 
 def worker_environment() -> dict[str, str]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from gputop.results import Ceilings, DeviceFacts, Health
+    from gputop.results import Ceilings, DeviceFacts, Health, Tuned
     from gputop.spec import LaunchFacts, Plan, Step, View, Workload
 
     Floats = NDArray[np.float32]
@@ -36,7 +36,7 @@ class PassTimes:
 
 @dataclass(frozen=True, slots=True)
 class PhaseTimes:
-    """One pass's split by step site (`w1`, `w1@1`, `ln2+w1`), all instances added."""
+    """One pass's split by step site (`w1`, `w1@1`, `ln2+w1`), all instances added; a framework's by kind."""
 
     time_s: Mapping[str, float]
     gap_s: Mapping[str, float]
@@ -69,10 +69,13 @@ class Prepared(Protocol):
     def sample_pass(self, passes: int) -> PassTimes: ...
 
     def sample_phases(self) -> PhaseTimes | None:
-        """None where the plan has no per-phase split (peers, a megakernel without stamps)."""
+        """None where the plan has no split here (a peer without CUPTI, a megakernel without stamps)."""
 
     def facts(self) -> tuple[LaunchFacts, ...]:
         """One per step site, in pass order."""
+
+    def tuned(self) -> tuple[Tuned, ...]:
+        """What a framework measured before it chose its kernels, where its log could be had."""
 
     def close(self) -> None:
         """Give the memory back; calling twice is harmless."""
@@ -96,6 +99,9 @@ class Backend(Protocol):
 
     def ceilings(self, force: bool, say: Say) -> Ceilings:
         """Measured once for device, driver and clock, then read back from the cache."""
+
+    def kept_ceilings(self) -> Ceilings | None:
+        """Those that `ceilings` would give without measuring anything; None where it would measure."""
 
     def refuses(self, plan: Plan) -> str | None:
         """Why this device or installation can't run a plan that holds in itself; None when it can."""

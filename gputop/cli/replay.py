@@ -33,8 +33,8 @@ def _run(options: argparse.Namespace) -> int:
     request = PlanRequest(options.rung or replay.default_rung)
     replay.view(request)
     if sys.stdin.isatty() and sys.stdout.isatty() and not output.exports:
-        from gputop.tui.app import run_tui
         from gputop.tui.options import Options
+        from gputop.tui.start import run_tui
 
         return run_tui(
             Options(

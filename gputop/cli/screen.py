@@ -28,32 +28,22 @@ def _run(options: argparse.Namespace) -> int:
             "--csv and --json belong to a command: gputop run --csv FILE. The screen exports by a key."
         )
 
-    from gputop.client import Client
     from gputop.tui.options import Options
+    from gputop.tui.start import run_tui
 
     chosen = options.rung is not None or options.sets or options.uses
-    asked = Options(
-        backend=options.backend,
-        workload=workload_of(options),
-        device=options.device,
-        batch=options.batch,
-        request=request_of(options, "") if chosen else None,
-        kernels_dir=kernels_dir_of(options),
-        seconds=options.seconds,
-        remote=options.remote,
+    return run_tui(
+        Options(
+            backend=options.backend,
+            workload=workload_of(options),
+            device=options.device,
+            batch=options.batch,
+            request=request_of(options, "") if chosen else None,
+            kernels_dir=kernels_dir_of(options),
+            seconds=options.seconds,
+            remote=options.remote,
+        )
     )
-    client = Client(remote=options.remote)
-    # The worker starts while the screen is loaded, which takes as long.
-    client.launch()
-    try:
-        from gputop.tui.app import GputopApp
-
-        app = GputopApp(asked, client)
-        app.run()
-    except BaseException:
-        client.kill()
-        raise
-    return app.return_code or 0
 
 
 COMMAND = Command(

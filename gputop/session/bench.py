@@ -48,8 +48,11 @@ class Bench:
             self._neighbours.clear()
         return self._ceilings
 
-    def machine(self, say: Say, health: Health) -> Machine:
-        return Machine(self.facts, self.ceilings(say), health.sm_clock_hz)
+    def machine(self, say: Say, health: Health, *, measure: bool = True) -> Machine:
+        """Without `measure`, ceilings that are known nowhere are left out."""
+        if measure or self.backend.kept_ceilings() is not None:
+            return Machine(self.facts, self.ceilings(say), health.sm_clock_hz)
+        return Machine(self.facts, self._no_ceilings(), health.sm_clock_hz)
 
     def physics(self, plan: Plan, lane: LaneSamples, machine: Machine) -> Physics:
         """Floors and terms of a prepared plan."""
@@ -59,6 +62,7 @@ class Bench:
             sites=self._models(plan, lane.prepared.steps, machine, facts),
             plan_floors=plan_floors(self.catalog, plan, dims, machine),
             question_floors=question_floors(self.catalog, plan, dims, machine),
+            has_ceilings=bool(machine.ceilings.items),
         )
 
     def advice(self, plan: Plan, rows: tuple[Row, ...], physics: Physics, machine: Machine) -> str:
@@ -76,6 +80,9 @@ class Bench:
                 lambda other: self._models(other, self.catalog.steps(other, self.dims(other)), machine, {}),
             )
         return advice.advise(rows, physics.sites, self._neighbours[key])
+
+    def _no_ceilings(self) -> Ceilings:
+        return Ceilings(self.facts.name, self.facts.driver, "", (), self.facts.versions)
 
     def close(self) -> None:
         self.lanes.close()

@@ -98,11 +98,13 @@ def _unchecked(plan: Plan, error: GputopError) -> Gate:
 
 
 def _enough(bench: Bench, lanes: Sequence[LaneSamples]) -> str:
-    """Whether each rung against the one above it is known well enough."""
+    """Whether each rung against the one above it is known well enough, or the only one by itself."""
+    if len(lanes) == 1:
+        return "one plan: spread narrow enough" if stats.enough_for_one(lanes[0].device_s) else ""
     floors = (bench.noise.floor(lane.lane.plan.word, "device") for lane in lanes)
     pairs = zip(lanes, lanes[1:], floors, strict=False)
     narrow = all(stats.narrow_enough(stats.paired(a.device_s, b.device_s), floor) for a, b, floor in pairs)
-    return "intervals narrow enough" if narrow and len(lanes) > 1 else ""
+    return "intervals narrow enough" if narrow else ""
 
 
 def _climb(

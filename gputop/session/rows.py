@@ -13,7 +13,12 @@ from gputop.roofline import Floor
 from gputop.session.comparing import TIMER_STEPS
 from gputop.session.model import SiteModel
 from gputop.session.sampling import LaneSamples
-from gputop.spec import Dims, LaunchFacts, Plan
+from gputop.spec import KINDS, Dims, KernelKind, LaunchFacts, Plan
+
+HOST_BOUND = 1.5
+"""Wall time over device time from which on the host is said to set the pace."""
+
+NO_CEILINGS = "this device's ceilings are still to be measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,8 @@ class Physics:
     plan_floors: tuple[Floor, ...]
     question_floors: Mapping[str, Floor]
     """By phase."""
+    has_ceilings: bool = True
+    """Without any there are no floors, and what binds is not `unknown` but not asked yet."""
 
 
 def lane_rows(
@@ -54,7 +61,7 @@ def lane_rows(
     sites = [
         _site_row(base, occasion, samples, model, facts.get(model.name), physics, deltas.get(model.name))
         for model in physics.sites
-    ]
+    ] or [_kind_row(base, samples, kind, facts.get(kind)) for kind in KINDS if samples.site_s(kind)]
     return (*sites, *_totals(base, samples, dims, sites, physics, comparison))
 
 
@@ -106,6 +113,7 @@ def _site_row(
     return replace(
         base,
         phase=model.name,
+        kind=model.kind,
         count=model.count,
         kernel=model.kernel.name,
         time_s=time.median,
@@ -117,7 +125,7 @@ def _site_row(
         floor_term=model.floor.term,
         question_floor_s=_question_floor_s(samples.lane.plan, model, physics),
         efficiency=efficiency.value,
-        binds=binding.binds,
+        binds=binding.binds if physics.has_ceilings else None,
         runner_up=binding.runner_up,
         compute_s=model.terms.compute_s,
         dram_s=model.terms.dram_s,
@@ -135,10 +143,28 @@ def _site_row(
             "unresolved" if unresolved else "",
             efficiency.note,
             left.note,
+            "" if physics.has_ceilings else NO_CEILINGS,
             delta.status if delta else "",
         ),
         **_launch_columns(facts),
         **_delta_columns(delta),
+    )
+
+
+def _kind_row(base: Row, samples: LaneSamples, kind: KernelKind, facts: LaunchFacts | None) -> Row:
+    """Of a framework's pass, whose kernels are known by kind alone."""
+    time = stats.summarize(samples.site_s(kind))
+    return replace(
+        base,
+        phase=kind,
+        kind=kind,
+        kernel=samples.lane.plan.peer,
+        time_s=time.median,
+        time_mad_s=time.mad,
+        timer=samples.phases[0].timer,
+        gap_s=_median(sample.gap_s.get(kind) for sample in samples.phases),
+        overlap_s=_median(sample.overlap_s.get(kind) for sample in samples.phases),
+        **_launch_columns(facts),
     )
 
 
@@ -182,7 +208,7 @@ def _totals(
         floor_term=overlapped.term,
         question_floor_s=question_overlapped.value_s,
         efficiency=share.value,
-        binds=pace(site_binds(samples, physics)),
+        binds=pace(site_binds(samples, physics)) if physics.has_ceilings else None,
         flops=_added(sites, "flops"),
         dram_bytes=_added(sites, "dram_bytes"),
         tokens_per_s=_rate(dims.tokens, device.median),
@@ -239,9 +265,15 @@ def shape_tax(samples: LaneSamples, physics: Physics) -> float | None:
 
 
 def host_bound(samples: LaneSamples) -> bool | None:
-    """Whether submitting a pass takes the host longer than running it; None where the host is the device."""
+    """Whether the host, not the device, sets the pace of a pass; None where the host is the device.
+
+    It does where enqueueing a pass takes longer than running it, or the pass as used takes far longer.
+    """
     submit_s, device_s = _median(samples.submit_s), _median(samples.device_s)
-    return None if submit_s is None or device_s is None else submit_s >= device_s
+    wall_s = _median(samples.wall_s)
+    if submit_s is None or device_s is None:
+        return None
+    return submit_s >= device_s or (wall_s is not None and wall_s >= HOST_BOUND * device_s)
 
 
 def _delta_rows(sites: tuple[SiteModel, ...], comparison: Comparison | None) -> dict[str, Delta]:

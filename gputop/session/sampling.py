@@ -68,8 +68,9 @@ def sample_lanes(
 ) -> str:
     """Rounds over the lanes in `stats.order`, until something ends them; says what did.
 
-    `enough` gives the reason to end, empty to go on. At least `least_rounds` are done even beyond the budget,
-    unless `stop` says otherwise. `phase_rounds`: the rounds that also split passes by phase; None: all.
+    `enough` gives the reason to end, empty to go on. A round that could not end within the budget is not
+    begun, but at least `least_rounds` are done, unless `stop` says otherwise. `phase_rounds`: the rounds that
+    also split passes by phase; None: all.
     """
     start = perf_counter()
     for lane in lanes:
@@ -79,6 +80,7 @@ def sample_lanes(
             lane.passes = FEWEST_PASSES if lane.passes == LEAST_PASSES else lane.passes
     rounds = 0
     while not stop():
+        begun = perf_counter()
         for index in stats.order(rounds, len(lanes)):
             say(f"round {rounds + 1}: {lanes[index].lane.plan.word}")
             _sample(lanes[index], split=phase_rounds is None or rounds < phase_rounds)
@@ -89,7 +91,8 @@ def sample_lanes(
             continue
         if reason := enough():
             return reason
-        if perf_counter() - start >= budget_s:
+        now = perf_counter()
+        if now - start + (now - begun) > budget_s:
             return "time budget"
     return "stopped"
 

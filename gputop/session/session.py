@@ -118,6 +118,7 @@ class Session:
         seconds: float | None = None,
         aa: bool = False,
         check_phases: bool = False,
+        first_look: bool = False,
         stop: Stop = _never,
         say: Say = _silent,
     ) -> Window:
@@ -125,11 +126,13 @@ class Session:
 
         `aa` pairs the current plan with an independently prepared copy of itself. `seconds` is the
         longest time to sample; by default a comparison goes on until its interval can be known.
+        A `first_look` does not wait for ceilings: where none are known its rows have no floors.
         `stop` is asked between samples. A plan that fails its gate has no times.
         """
         plan = self._bench.resolve(current)
         other = plan if aa else pinned and self._bench.resolve(pinned)
-        return measure_window(self._bench, Order(plan, other or None, seconds, check_phases), stop, say)
+        order = Order(plan, other or None, seconds, check_phases, first_look)
+        return measure_window(self._bench, order, stop, say)
 
     def measure_ladder(
         self,

@@ -14,7 +14,8 @@ from gputop.results import Ceilings, Comparison, Lane, Row, Window
 from gputop.session import comparing
 from gputop.session.bench import Bench
 from gputop.session.lanes import PreparedLane
-from gputop.session.rows import Occasion, host_bound, lane_rows
+from gputop.session.model import Machine
+from gputop.session.rows import NO_CEILINGS, Occasion, host_bound, lane_rows
 from gputop.session.sampling import LaneSamples, Stop, expected_sample_s, sample_lanes
 from gputop.spec import Plan
 
@@ -40,6 +41,8 @@ class Order:
     """The same plan again asks for its noise: an independent copy is then the current one."""
     seconds: float | None
     check_phases: bool
+    first_look: bool = False
+    """Leave ceilings that are still to be measured to a later window."""
 
 
 def measure_window(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
@@ -69,9 +72,12 @@ def _measure(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
         timer_floor_s=bench.backend.timer_floor_s,
         versions=bench.versions,
     )
-    rows, advice = _read(bench, sampled, comparison, occasion, say)
+    rows: dict[Role, tuple[Row, ...]] = {}
+    advice = ""
     if sampled:
-        notes = (*notes, *_untrusted(bench.ceilings(say)))
+        machine = bench.machine(say, health, measure=not order.first_look)
+        rows, advice = _read(bench, sampled, comparison, occasion, machine)
+        notes = (*notes, *_untrusted(machine.ceilings))
     return Window(
         number=bench.windows,
         time_utc=time_utc,
@@ -186,12 +192,9 @@ def _read(
     sampled: Mapping[Role, LaneSamples],
     comparison: Comparison | None,
     occasion: Occasion,
-    say: Say,
+    machine: Machine,
 ) -> tuple[dict[Role, tuple[Row, ...]], str]:
     """The rows of each lane, and the advice on the current one."""
-    if not sampled:
-        return {}, ""
-    machine = bench.machine(say, occasion.health)
     rows: dict[Role, tuple[Row, ...]] = {}
     advice = ""
     for role, lane in sampled.items():
@@ -206,6 +209,8 @@ def _read(
 
 def _untrusted(ceilings: Ceilings) -> tuple[str, ...]:
     """What is wrong with the ceilings, once each."""
+    if not ceilings.items:
+        return (f"{NO_CEILINGS}: floors and what binds come with the next window",)
     reasons = dict.fromkeys(item.status for item in ceilings.items if item.status != "ok")
     return tuple(f"ceilings: {reason}; `gputop calibrate --force` measures them again" for reason in reasons)
 
@@ -224,6 +229,7 @@ def _lane(role: Role, lane: PreparedLane, samples: LaneSamples | None, rows: tup
         submit_s=stats.summarize(samples.submit_s).median,
         host_bound=host_bound(samples),
         rows=rows,
+        tuned=samples.prepared.tuned(),
     )
 
 

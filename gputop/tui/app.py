@@ -13,7 +13,6 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.timer import Timer
 
-from gputop.client import Client
 from gputop.errors import BadInput
 from gputop.export import open_target, phase_csv
 from gputop.results import Row
@@ -81,15 +80,20 @@ class GputopApp(App[int]):
         self._sampler = Sampler(client, options, self.post_message)
         self._drawn_s = -update_s
         self._due: Timer | None = None
+        self._wished: Wish | None = None
+        """What the sampler was last told."""
         self._export: tuple[Shot, str] | None = None
         """The window to be written and the file's name, while the gates are run."""
         self._main = MainScreen()
+
+    def on_load(self) -> None:
+        # Before the screen is put together: measuring need not wait for that.
+        self._sampler.start()
 
     def on_mount(self) -> None:
         self.register_theme(THEME)
         self.theme = THEME.name
         self.push_screen(self._main)
-        self._sampler.start()
         self.set_interval(AGE_S, self._grow_older)
 
     def on_unmount(self) -> None:
@@ -104,19 +108,25 @@ class GputopApp(App[int]):
 
     def become(self, state: State) -> None:
         """Take a new state because of a key: wish for it and draw it at once."""
-        self.state = state
-        self._sampler.want(Wish(state.pair, state.measuring))
+        self._take(state)
         self._draw()
 
     def _learn(self, state: State) -> None:
         """Take a new state because of an event: wish for it, and draw it at most twice a second."""
-        self.state = state
-        self._sampler.want(Wish(state.pair, state.measuring))
+        self._take(state)
         wait_s = self._update_s - (time.monotonic() - self._drawn_s)
         if wait_s <= 0:
             self._draw()
         elif self._due is None:
             self._due = self.set_timer(wait_s, self._draw)
+
+    def _take(self, state: State) -> None:
+        """Wish for what differs only: what was said before the device was open must not end a window."""
+        self.state = state
+        wish = Wish(state.pair, state.measuring)
+        if state.opened is not None and wish != self._wished:
+            self._wished = wish
+            self._sampler.want(wish)
 
     def _draw(self) -> None:
         if self._due is not None:
@@ -140,17 +150,16 @@ class GputopApp(App[int]):
     # What the sampler says
 
     def on_device_ready(self, message: DeviceReady) -> None:
-        options = self.options
-        self._learn(states.device_ready(self.state, message.opened, options.request, options.batch))
+        self._learn(states.device_ready(self.state, message.opened, self.options))
 
     def on_cannot_open(self, message: CannotOpen) -> None:
         self.exit(message.exit_code, return_code=message.exit_code, message=message.reason)
 
     def on_reopened(self, message: Reopened) -> None:
         self.options = message.options
-        self.state = State()
+        self.state, self._wished = State(), None
         self._draw()
-        self._learn(states.device_ready(self.state, message.opened, self.options.request, self.options.batch))
+        self._learn(states.device_ready(self.state, message.opened, self.options))
 
     def on_not_reopened(self, message: NotReopened) -> None:
         self._complain(message.reason)
@@ -335,10 +344,3 @@ def unwritable(name: str) -> str:
     except BadInput as error:
         return str(error)
     return ""
-
-
-def run_tui(options: Options) -> int:
-    """Run until the user leaves; returns the exit code. A device that can't be had is said on stderr."""
-    app = GputopApp(options, Client(remote=options.remote))
-    app.run()
-    return app.return_code or 0

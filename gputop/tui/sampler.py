@@ -34,7 +34,7 @@ from gputop.tui.messages import (
     WorkerDied,
 )
 from gputop.tui.options import Options
-from gputop.tui.state import Pair
+from gputop.tui.state import Pair, State, device_ready
 from gputop.workerlog import WorkerLog
 
 LOSSES_IN_A_ROW = 3
@@ -70,6 +70,7 @@ class Measurer(Protocol):
         pinned: PlanRequest | None = None,
         *,
         seconds: float | None = None,
+        first_look: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Window: ...
 
@@ -182,6 +183,9 @@ class Sampler(threading.Thread):
             if not self._finished:
                 self._post(CannotOpen(str(error), error.exit_code))
             return False
+        with self._changed:
+            # What the screen is going to wish for; it may still be busy putting itself together.
+            self._wish = Wish(device_ready(State(), opened, self._options).pair)
         self._post(DeviceReady(opened))
         return True
 
@@ -280,11 +284,12 @@ class Sampler(threading.Thread):
             if pair != self._wish.pair or not self._wish.measuring:
                 return
             self._under_way = pair
-        seconds = self._options.seconds
-        if seconds is None and not self._shown:
-            seconds = FIRST_LOOK_S
+        first_look = self._options.seconds is None and not self._shown
+        seconds = FIRST_LOOK_S if first_look else self._options.seconds
         try:
-            window = self._client.measure(pair.current, pair.pinned, seconds=seconds, on_progress=self._say)
+            window = self._client.measure(
+                pair.current, pair.pinned, seconds=seconds, first_look=first_look, on_progress=self._say
+            )
         except WorkerLost:
             raise
         except GputopError as error:

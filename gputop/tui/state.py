@@ -9,6 +9,7 @@ from typing import Literal
 from gputop.protocol import Opened
 from gputop.results import TOTAL_ROWS, Gate, Lane, PlanView, Row, RungView, ToggleView, Window
 from gputop.spec import PlanRequest
+from gputop.tui.options import Options
 from gputop.words import format_word, parse_word
 
 WorkerState = Literal["starting", "ready", "restarting", "gone"]
@@ -135,11 +136,11 @@ class State:
 # Events
 
 
-def device_ready(state: State, opened: Opened, wished: PlanRequest | None, batch: int | None) -> State:
-    """The device is open. `wished` is the plan to begin with, its rung perhaps left to the backend."""
-    current = state.current or wished
+def device_ready(state: State, opened: Opened, options: Options) -> State:
+    """The device is open. `options` name the plan to begin with, its rung perhaps left to the backend."""
+    current = state.current or options.request
     if current is None:
-        current = PlanRequest("", () if batch is None else (("batch", str(batch)),))
+        current = PlanRequest("", () if options.batch is None else (("batch", str(options.batch)),))
     current = replace(current, rung=current.rung or opened.default_rung)
     return replace(state, opened=opened, current=current, worker="ready", doing="")
 
@@ -183,8 +184,13 @@ def _paired(window: Window) -> Paired | None:
 
 
 def strip_of(lane: Lane) -> tuple[tuple[str, float], ...]:
-    """Which term binds for which share of the phases' time; neighbours with one term are joined."""
+    """Which term binds for which share of the phases' time; neighbours with one term are joined.
+
+    Empty where that was not asked: before there are ceilings.
+    """
     timed = [row for row in lane.rows if row.phase not in TOTAL_ROWS and row.time_s]
+    if not any(row.binds for row in timed):
+        return ()
     total_s = sum(row.time_s or 0.0 for row in timed)
     strip: list[tuple[str, float]] = []
     for row in timed:

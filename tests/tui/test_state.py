@@ -10,11 +10,13 @@ from gputop.protocol import Opened
 from gputop.results import ToggleView
 from gputop.spec import PlanRequest
 from gputop.tui import state as states
+from gputop.tui.options import Options
 from gputop.tui.state import Pair, Shot, State
 from gputop.tui.widgets.ladder import ladder_rows
 from tests.tui.fake.records import DEVICE, RUNGS, WORKLOAD, WRONG_KERNEL, view_of, window_of
 
 BLAS, THREADS, LOOPS = PlanRequest("cpu-blas"), PlanRequest("cpu-threads"), PlanRequest("cpu-loops")
+OPTIONS = Options("cpu", WORKLOAD)
 
 
 def opened() -> Opened:
@@ -22,7 +24,7 @@ def opened() -> Opened:
 
 
 def started() -> State:
-    state = states.device_ready(State(), opened(), None, None)
+    state = states.device_ready(State(), opened(), OPTIONS)
     return measured(resolved(state))
 
 
@@ -50,12 +52,13 @@ def measured(state: State) -> State:
 def test_opens_on_what_was_asked_for(
     wished: PlanRequest | None, batch: int | None, current: PlanRequest
 ) -> None:
-    assert states.device_ready(State(), opened(), wished, batch).current == current
+    options = replace(OPTIONS, request=wished, batch=batch)
+    assert states.device_ready(State(), opened(), options).current == current
 
 
 def test_a_restarted_worker_does_not_change_the_plan() -> None:
     state = states.choose_rung(started(), "cpu-threads")
-    assert states.device_ready(state, opened(), LOOPS, None).current == THREADS
+    assert states.device_ready(state, opened(), replace(OPTIONS, request=LOOPS)).current == THREADS
 
 
 def test_a_change_pins_the_plan_before_it() -> None:
@@ -97,7 +100,7 @@ def test_two_quick_changes_are_undone_together() -> None:
 
 def test_a_refused_first_plan_falls_back_to_the_default_rung() -> None:
     wish = PlanRequest("cpu-blass")
-    state = states.device_ready(State(), opened(), wish, None)
+    state = states.device_ready(State(), opened(), replace(OPTIONS, request=wish))
     assert states.plan_refused(state, wish).current == BLAS
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,46 @@ def test_progress_extends_the_deadline_and_its_end_does_not() -> None:
     with pytest.raises(WorkerLost, match="hung"):
         client.call(OPEN, on_progress=told.append)
     assert told == ["compiling"] * 5
+
+
+def test_what_is_opened_at_the_launch_is_asked_for_once(log_path: Path) -> None:
+    client = Client(log_path=log_path)
+    client.launch(OPEN)
+    client.start()
+    told: list[str] = []
+    assert client.open("cpu", TINY, on_progress=told.append).workload == TINY
+    assert told == ["opening cpu"]
+    assert client.resolve(PLAN).rung == "cpu-blas"
+    client.kill()
+    reopened = client.restart()
+    assert reopened is not None
+    assert reopened.workload == TINY
+    client.kill()
+
+
+def test_another_opening_than_that_of_the_launch_is_asked_for_too(log_path: Path) -> None:
+    client = Client(log_path=log_path)
+    client.launch(OPEN)
+    client.start()
+    other = replace(TINY, seed=7)
+    assert client.open("cpu", other).workload == other
+    client.kill()
+
+
+def test_what_can_not_be_opened_is_said_when_it_is_waited_for(log_path: Path) -> None:
+    client = Client(log_path=log_path)
+    client.launch(Open(backend="cpu", workload=TINY, device="7"))
+    client.start()
+    with pytest.raises(BadInput, match="no device '7'"):
+        client.open("cpu", TINY, device="7")
+    client.kill()
+
+
+def test_a_worker_that_dies_before_it_hears_of_the_opening_is_lost(log_path: Path) -> None:
+    client = Client(command=[sys.executable, "-c", "pass"], log_path=log_path)
+    client.launch(OPEN)
+    with pytest.raises(WorkerLost, match="died during start"):
+        client.start()
 
 
 def test_kill_from_another_thread_ends_a_call(client: Client) -> None:

@@ -19,6 +19,7 @@ from gputop import gate, weights
 from gputop.aligned import ALIGN_BYTES, aligned
 from gputop.backends import cpu
 from gputop.backends.cpu import ceilings, machine
+from gputop.backends.cpu import prepared as passes
 from gputop.backends.cpu.backend import CpuBackend
 from gputop.backends.cpu.kernels import TABLE
 from gputop.backends.cpu.prepared import CpuPrepared
@@ -167,6 +168,34 @@ def test_a_pass_allocates_no_activation(backend: CpuBackend) -> None:
     finally:
         tracemalloc.stop()
     assert peak < activation
+
+
+def test_a_pass_that_has_just_run_takes_the_place_of_the_dropped_one(
+    backend: CpuBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only where a pass is long, and only its own: another plan leaves other caches."""
+    monkeypatch.setattr(passes, "LITTLE", 1e9)
+    mine, other = prepare(backend, "cpu-blas"), prepare(backend, "cpu-threads")
+    told: list[str] = []
+    monkeypatch.setattr(passes, "beat", lambda: told.append("pass"))
+
+    def passes_of(sample: CpuPrepared) -> int:
+        told.clear()
+        sample.sample_pass(3)
+        return len(told)
+
+    assert passes_of(mine) == 3
+    assert passes_of(mine) == 3, "short: one more costs nothing"
+    monkeypatch.setattr(passes, "DEAR_PASS_S", 0.0)
+    assert passes_of(mine) == 2
+    mine.sample_phases()
+    assert passes_of(mine) == 2
+    mine.run(tokens(TINY, 0, 1), 1e30)
+    assert passes_of(mine) == 2
+    assert passes_of(other) == 3
+    assert passes_of(mine) == 3
+    monkeypatch.setattr(passes, "LITTLE", 0.0)
+    assert passes_of(mine) == 3, "too long ago"
 
 
 def test_a_sample_times_the_pass_within_its_use(backend: CpuBackend) -> None:

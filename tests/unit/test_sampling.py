@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -92,3 +93,22 @@ def test_a_short_pass_is_warmed_up_and_its_samples_stay_long_enough_for_the_time
     warm_up, *kept = short.samples
     assert warm_up * short.pass_s >= 0.008
     assert kept == [warm_up]
+
+
+def test_a_round_that_can_not_end_in_time_is_not_begun() -> None:
+    rounds: list[int] = []
+
+    class Slow(Passes):
+        def sample_pass(self, passes: int) -> PassTimes:
+            deadline = perf_counter() + 0.02
+            while perf_counter() < deadline:
+                continue
+            rounds.append(passes)
+            return PassTimes(self.pass_s, self.pass_s)
+
+    lane = LaneSamples(PreparedLane(PLAN, Slow(1.0), PASSED, 1.0))
+    why = sample_lanes(
+        [lane], budget_s=0.05, least_rounds=1, enough=lambda: "", stop=lambda: False, say=silent
+    )
+    assert why == "time budget"
+    assert len(rounds) <= 2, "two rounds end after 0.04 s, a third after 0.06 s"

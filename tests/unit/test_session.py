@@ -7,6 +7,7 @@ import io
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -142,6 +143,32 @@ def test_the_parts_reconcile_with_the_whole(window: Window) -> None:
     assert math.isclose(total["gaps"], sum(row.gap_s or 0.0 for row in sites))
     assert math.isclose(total["sum"] + total["gaps"] + total["residual"], total["device"])
     assert total["device"] <= total["wall"]
+
+
+def test_a_first_look_waits_for_no_ceilings_and_the_next_window_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    opened = Session.open("cpu", TINY)
+    told: list[str] = []
+    first = opened.measure(BLAS, seconds=SHORT_S, first_look=True, say=told.append)
+    assert not [text for text in told if "ceilings" in text]
+    rows = rows_of(first.lane("current"))
+    assert first.lanes[0].gate.ok
+    assert rows["w1"].time_s
+    assert (rows["w1"].floor_s, rows["w1"].efficiency, rows["w1"].binds) == (None, None, None)
+    assert (rows["sum"].floor_s, rows["device"].binds, first.advice) == (None, None, "")
+    assert "ceilings are still to be measured" in (rows["w1"].status or "")
+    assert any("ceilings are still to be measured" in note for note in first.notes)
+    second = opened.measure(BLAS, seconds=SHORT_S, say=told.append)
+    assert [text for text in told if "ceilings" in text]
+    rows = rows_of(second.lane("current"))
+    assert rows["w1"].floor_s
+    assert rows["w1"].binds
+    assert "ceilings are still" not in " ".join((rows["w1"].status or "", *second.notes))
+    third = opened.measure(BLAS, seconds=SHORT_S, first_look=True)
+    assert rows_of(third.lane("current"))["w1"].floor_s, "known ones cost nothing"
+    opened.close()
 
 
 def test_rows_are_read_against_floors_and_terms(window: Window) -> None:

@@ -9,7 +9,7 @@ from gputop import buffers, gate, phases, weights
 from gputop.backends.base import Say
 from gputop.backends.cpu import ceilings, machine
 from gputop.backends.cpu.memory import Floats, own_copy
-from gputop.backends.cpu.prepared import CpuPrepared
+from gputop.backends.cpu.prepared import CpuPrepared, LastPass
 from gputop.catalog import plan_dims
 from gputop.errors import BadInput
 from gputop.fill import tokens
@@ -35,6 +35,7 @@ class CpuBackend:
         self.timer_floor_s = ceilings.timer_floor_s()
         self._ceilings: Ceilings | None = None
         self._prepared: list[CpuPrepared] = []
+        self._last_pass = LastPass()
         self._has_master = False
         """Whether the canonical weights were drawn, which stay, or are being."""
         self._early: Thread | None = None
@@ -62,11 +63,15 @@ class CpuBackend:
         return Health(sm_clock_hz=machine.clock_hz())
 
     def ceilings(self, force: bool, say: Say) -> Ceilings:
-        if self._ceilings is None and not force:
+        kept = None if force else self.kept_ceilings()
+        if kept is None:
+            kept = self._ceilings = ceilings.measure(self._master().values(), say)
+            ceilings.save(kept)
+        return kept
+
+    def kept_ceilings(self) -> Ceilings | None:
+        if self._ceilings is None:
             self._ceilings = ceilings.load()
-        if self._ceilings is None or force:
-            self._ceilings = ceilings.measure(self._master().values(), say)
-            ceilings.save(self._ceilings)
         return self._ceilings
 
     def refuses(self, plan: Plan) -> str | None:
@@ -105,6 +110,7 @@ class CpuBackend:
             weights=arrays,
             tokens=tokens(self.workload, 0, plan.batch),
             threads=lambda: blas.threads(count),
+            last_pass=self._last_pass,
         )
         self._prepared.append(prepared)
         return prepared

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from time import perf_counter_ns
 
 import numpy as np
@@ -14,15 +15,39 @@ from gputop.backends.cpu.kernels import TABLE, Bind, Call
 from gputop.backends.cpu.memory import Floats, Memory
 from gputop.errors import BadInput
 from gputop.pulse import beat
+from gputop.results import Tuned
 from gputop.spec import Dims, LaunchFacts, Plan, Step, View
 from gputop.stats import undisturbed
 
 NS = 1e-9
+DEAR_PASS_S = 0.05
+"""A pass no shorter than this is not run only to be dropped, where one of the same plan has just run."""
+LITTLE = 0.1
+"""What runs after a pass for less than this share of it leaves the caches as they were."""
 LONG_PASS_S = 1.0
 """A pass longer than this shows signs of life at every step, which shorter ones are spared."""
 Threads = Callable[[], AbstractContextManager[object]]
 Bound = tuple[tuple[Call, ...], ...]
 """The calls of each step."""
+
+
+@dataclass(slots=True)
+class LastPass:
+    """The pass that ran last of all prepared plans: the caches are as it left them."""
+
+    of: object = None
+    pass_s: float = 0.0
+    ended_s: float = 0.0
+
+    def note(self, prepared: object, start_ns: int) -> None:
+        """A pass that began at `start_ns` ends."""
+        self.of, self.ended_s = prepared, perf_counter_ns() * NS
+        self.pass_s = self.ended_s - start_ns * NS
+
+    def warms(self, prepared: object) -> bool:
+        """Whether a pass of `prepared` finds the caches as in use."""
+        gap_s = perf_counter_ns() * NS - self.ended_s
+        return self.of is prepared and self.pass_s >= DEAR_PASS_S and gap_s < LITTLE * self.pass_s
 
 
 class CpuTrace:
@@ -49,8 +74,12 @@ class CpuPrepared:
         weights: Mapping[str, Floats],
         tokens: NDArray[np.int32],
         threads: Threads,
+        last_pass: LastPass,
     ) -> None:
-        """`kept_steps`: the same steps with a buffer for each layer; `tokens` [batch, seq]: those timed."""
+        """`kept_steps`: the same steps with a buffer for each layer; `tokens` [batch, seq]: those timed.
+
+        `last_pass` is shared by all plans on this machine.
+        """
         self.plan = plan
         self.steps = steps
         self.closed = False
@@ -58,6 +87,7 @@ class CpuPrepared:
         self._kept_steps = kept_steps
         self._weights = weights
         self._threads = threads
+        self._last_pass = last_pass
         self._timed_tokens = tokens.reshape(-1)
         self._memory = Memory(plan, dims, weights, keep_layers=False)
         self._bound = _bind(steps, self._memory, plan, dims)
@@ -68,6 +98,7 @@ class CpuPrepared:
     def run(self, tokens: NDArray[np.int32], poison: float) -> Floats:
         start = perf_counter_ns()
         self._run(self._memory, self._bound, tokens, poison)
+        self._last_pass.note(self, start)
         if not self._long and (perf_counter_ns() - start) * NS > LONG_PASS_S:
             self._long = True
             self._calls = _flat(self._bound, beat)
@@ -80,12 +111,16 @@ class CpuPrepared:
         return CpuTrace(memory, self.plan.batch)
 
     def sample_pass(self, passes: int) -> PassTimes:
-        """Of all passes but the first, which brings caches to their state in use, the least disturbed."""
+        """Of all passes but the first, which brings caches to their state in use, the least disturbed.
+
+        Where a pass of this plan has just done that, it is left out.
+        """
+        dropped = 0 if self._last_pass.warms(self) else 1
         calls, tokens, timed_tokens = self._calls, self._memory.tokens, self._timed_tokens
         logits, taken = self._memory.logits, np.empty_like(self._memory.logits)
         wall_ns, device_ns = [], []
         with self._threads():
-            for _ in range(passes):
+            for _ in range(passes - 1 + dropped):
                 beat()
                 start = perf_counter_ns()
                 np.copyto(tokens, timed_tokens)
@@ -96,7 +131,10 @@ class CpuPrepared:
                 np.copyto(taken, logits)
                 wall_ns.append(perf_counter_ns() - start)
                 device_ns.append(end - begin)
-        return PassTimes(wall_s=undisturbed(wall_ns[1:]) * NS, device_s=undisturbed(device_ns[1:]) * NS)
+        self._last_pass.note(self, start)
+        return PassTimes(
+            wall_s=undisturbed(wall_ns[dropped:]) * NS, device_s=undisturbed(device_ns[dropped:]) * NS
+        )
 
     def sample_phases(self) -> PhaseTimes:
         """One pass with a stamp on both sides of each step. Caches are as the last pass left them."""
@@ -112,6 +150,7 @@ class CpuPrepared:
                 if self._long:
                     beat()
                 stamp(perf_counter_ns())
+        self._last_pass.note(self, stamps[0])
         time_s: dict[str, float] = {}
         gap_s: dict[str, float] = {}
         for index, step in enumerate(self.steps):
@@ -128,6 +167,9 @@ class CpuPrepared:
             kernels[step.site] = step.kernel.name
             launches[step.site] = launches.get(step.site, 0) + len(calls)
         return tuple(LaunchFacts(site, kernels[site], launches[site]) for site in kernels)
+
+    def tuned(self) -> tuple[Tuned, ...]:
+        return ()
 
     def close(self) -> None:
         self.closed = True

@@ -58,7 +58,7 @@ class CudaBackend:
         mark("cuda: the timer's floor")
         self._timer = Timer(self._context, self._tools)
         self.timer_floor_s = self._timer.floor_s
-        self._libraries = Libraries(self._context, self._timer)
+        self._libraries = Libraries(self._context, self._tools, self._timer)
         self._binder = Binder(self._context, self._sources, self._libraries)
         self._ceilings: Ceilings | None = None
         mark("cuda: CUPTI")
@@ -73,14 +73,18 @@ class CudaBackend:
         return self._nvml.health()
 
     def ceilings(self, force: bool, say: Say) -> Ceilings:
-        if self._ceilings is None or force:
-            self._ceilings = None if force else ceilings_of.load(self._facts)
-        if self._ceilings is None:
+        kept = None if force else self.kept_ceilings()
+        if kept is None:
             probe = ceilings_of.Prober(
                 self._context, self._tools, self._timer, self._libraries, self._nvml, self._facts
             )
-            self._ceilings = probe.measure(say)
-            ceilings_of.save(self._facts, self._ceilings)
+            kept = self._ceilings = probe.measure(say)
+            ceilings_of.save(self._facts, kept)
+        return kept
+
+    def kept_ceilings(self) -> Ceilings | None:
+        if self._ceilings is None:
+            self._ceilings = ceilings_of.load(self._facts)
         return self._ceilings
 
     def refuses(self, plan: Plan) -> str | None:
@@ -109,7 +113,9 @@ class CudaBackend:
         if plan.peer:
             from gputop.backends.cuda.peers import prepare_peer
 
-            peer: Prepared = prepare_peer(self._context, self._timer, weights, plan, dims, tokens, say)
+            peer: Prepared = prepare_peer(
+                self._context, self._timer, weights, plan, dims, tokens, self._recorder, say
+            )
             return peer
         say(f"compiling the kernels of {plan.word or plan.rung}")
         return CudaPrepared(

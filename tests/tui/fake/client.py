@@ -75,6 +75,7 @@ class ReplayedClient:
         pinned: PlanRequest | None = None,
         *,
         seconds: float | None = None,
+        first_look: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Window:
         self.waiting = 1
