@@ -10,9 +10,6 @@ from gputop.spec import WORD_BYTES, Dims, Kernel, Launch, Plan, Task, Traffic
 
 ROWS, DEPTH = 128, 32
 THREADS = 256
-ROW_BYTES = DEPTH * WORD_BYTES
-ATOM_BYTES = 1024
-"""Stages start at a multiple."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +18,7 @@ class Tile:
 
     columns: int
     stages: int
-    """Steps of the inner axis that shared memory holds beside the parts."""
+    """Steps of the inner axis that shared memory holds."""
     splits: tuple[int, ...]
     """Blocks of a cluster that it is offered with."""
 
@@ -30,18 +27,18 @@ class Tile:
         return f"gemm_warpgroup_{self.columns}"
 
     def smem_bytes(self, steps: int) -> int:
-        """Of a block that is given `steps` of the inner axis: parts, their barrier, and the stages."""
+        """Of a block that is given `steps` of the inner axis: the stages, over which its sums lie later."""
         part_ld = self.columns if self.columns % 16 == 8 else self.columns + 8
-        head = ceil((ROWS * part_ld * WORD_BYTES + 8) / ATOM_BYTES) * ATOM_BYTES
-        return head + min(steps, self.stages) * (ROWS + self.columns) * ROW_BYTES
+        stage_bytes = (ROWS + self.columns) * DEPTH * WORD_BYTES
+        return max(min(steps, self.stages) * stage_bytes, ROWS * part_ld * WORD_BYTES)
 
 
 TILES = (
-    Tile(56, 8, (4, 8)),
-    Tile(80, 7, (2, 4, 8)),
-    Tile(96, 6, (2, 4, 8)),
-    Tile(104, 6, (2, 4, 8)),
-    Tile(112, 5, (4, 8, 16)),
+    Tile(56, 9, (4, 8)),
+    Tile(80, 8, (2, 4, 8)),
+    Tile(96, 8, (2, 4, 8)),
+    Tile(104, 7, (2, 4, 8)),
+    Tile(112, 7, (4, 8, 16)),
 )
 
 

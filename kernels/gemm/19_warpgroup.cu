@@ -2,7 +2,7 @@
 // Against 11_k_major: there, mma.sync reads its operands through registers and three stages hide what latency
 // they can; here wgmma reads them from shared memory, and a block's whole share of both operands is sent for
 // at once: a ring only turns where the share is larger than shared memory. The inner axis is divided among the
-// blocks of a cluster, which send their parts into each other's shared memory: no trip through L2, no tickets.
+// blocks of a cluster, which read each other's parts from shared memory: no trip through L2, no tickets.
 // Should be faster where 128 rows leave the library's tiles few and its parts to a second launch: all GEMMs of
 // a batch of 1, wo and w2 most. With many rows the library's larger tiles read less.
 // For inner a multiple of 32, columns and leading dimensions of 4, any rows; clusters of 1, 2, 4, 8 or 16.
@@ -43,13 +43,8 @@ __device__ __forceinline__ void copy_tile(float* tile, const float* from, int ld
 
 template <int COLUMNS, int STAGES>
 __device__ __forceinline__ void warpgroup_gemm(const GemmArgs& args) {
-    // Rows of a part lie 8 or 24 banks apart.
-    constexpr int PART_LD = COLUMNS % 16 == 8 ? COLUMNS : COLUMNS + 8;
     extern __shared__ __align__(SWIZZLE_ATOM_BYTES) unsigned char shared[];
-    float* const parts = reinterpret_cast<float*>(shared);  // [splits][ROWS / splits][PART_LD]
-    unsigned long long* const arrived = reinterpret_cast<unsigned long long*>(parts + ROWS * PART_LD);
-    constexpr int HEAD = (ROWS * PART_LD * 4 + 8 + SWIZZLE_ATOM_BYTES - 1) / SWIZZLE_ATOM_BYTES * SWIZZLE_ATOM_BYTES;
-    Stage<COLUMNS>* const stages = reinterpret_cast<Stage<COLUMNS>*>(shared + HEAD);
+    Stage<COLUMNS>* const stages = reinterpret_cast<Stage<COLUMNS>*>(shared);
 
     const int rank = blockIdx.x % args.splits;
     const int block_row = blockIdx.y * ROWS, block_column = blockIdx.x / args.splits * COLUMNS;
@@ -63,9 +58,6 @@ __device__ __forceinline__ void warpgroup_gemm(const GemmArgs& args) {
         copy_tile<ROWS>(stages[stage].a, args.a + begin + step * DEPTH, args.lda, block_row, args.rows);
     };
 
-    const unsigned barrier = shared_address(arrived);
-    if (threadIdx.x == 0) expect_bytes(barrier, ROWS * COLUMNS * 4);
-    cluster_arrive();
     // Weights are of no earlier kernel's making: they are on their way while it still runs.
 #pragma unroll 1
     for (int step = 0; step < min(steps, STAGES); ++step) fetch_w(step, step);
@@ -103,50 +95,64 @@ __device__ __forceinline__ void warpgroup_gemm(const GemmArgs& args) {
     products_wait();
     hold(sum);
 
-    // Each block of the cluster finishes a share of the tile's rows; all send it their parts of them. Two lanes
-    // trade halves so that each has four columns of one row.
-    const int share = ROWS / args.splits;
-    const int lane = threadIdx.x & 31, odd = lane & 1;
-    const int row = threadIdx.x / 32 * 16 + lane / 4 + 8 * odd, column = lane % 4 / 2 * 4;
-    const int owner = row / share;
-    const unsigned to = address_in_block(
-        shared_address(parts + (rank * share + row % share) * PART_LD + column), owner);
-    const unsigned tell = address_in_block(barrier, owner);
-    cluster_wait();
+    // The sums lie over the stages, rows 8 or 24 banks apart: a quarter-warp's four rows meet no bank twice.
+    constexpr int PART_LD = COLUMNS % 16 == 8 ? COLUMNS : COLUMNS + 8;
+    float* const part = reinterpret_cast<float*>(shared);
+    __syncthreads();
+    const int lane = threadIdx.x & 31;
+    float* const to = part + (threadIdx.x / 32 * 16 + lane / 4) * PART_LD + lane % 4 * 2;
 #pragma unroll
     for (int j = 0; j < COLUMNS / 8; ++j) {
-        const float* const d = sum + 4 * j;
-        const float x = __shfl_xor_sync(0xffffffffu, odd ? d[0] : d[2], 1);
-        const float y = __shfl_xor_sync(0xffffffffu, odd ? d[1] : d[3], 1);
-        send_16(to + 32 * j, odd ? make_float4(x, y, d[2], d[3]) : make_float4(d[0], d[1], x, y), tell);
+        *reinterpret_cast<float2*>(to + j * 8) = make_float2(sum[4 * j], sum[4 * j + 1]);
+        *reinterpret_cast<float2*>(to + 8 * PART_LD + j * 8) = make_float2(sum[4 * j + 2], sum[4 * j + 3]);
     }
-    wait_for_bytes(barrier);
+    cluster_show();
 
+    // Each block of the cluster finishes a share of the tile's rows, four columns a thread and turn.
     constexpr int ACROSS = COLUMNS / 4;
-    for (int i = threadIdx.x; i < share * ACROSS; i += THREADS) {
-        const int tile_row = i / ACROSS, tile_column = i % ACROSS * 4;
-        const int to_row = block_row + rank * share + tile_row, to_column = block_column + tile_column;
-        if (to_row >= args.rows || to_column >= args.columns) continue;
-        const StoreTerms terms = store_terms(args, to_row, to_column);
-        const float* part = parts + tile_row * PART_LD + tile_column;
+    const int first_row = ROWS / args.splits * rank, elements = ROWS / args.splits * ACROSS;
+    int tile_row, tile_column, row, column;
+    bool inside;
+    StoreTerms terms;
+    auto turn_to = [&](int i) {
+        tile_row = first_row + i / ACROSS, tile_column = i % ACROSS * 4;
+        row = block_row + tile_row, column = block_column + tile_column;
+        inside = i < elements && row < args.rows && column < args.columns;
+        if (inside) terms = store_terms(args, row, column);
+    };
+    turn_to(threadIdx.x);
+    cluster_wait();
+    for (int i = threadIdx.x; i < elements; i += THREADS) {
         float4 total = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#pragma unroll 4
-        for (int other = 0; other < args.splits; ++other, part += share * PART_LD) {
-            const float4 value = *reinterpret_cast<const float4*>(part);
+#pragma unroll 8
+        for (int other = 0; other < args.splits; ++other) {
+            const float4 value = load_from_block(part + tile_row * PART_LD + tile_column, other);
             total = make_float4(total.x + value.x, total.y + value.y, total.z + value.z, total.w + value.w);
         }
-        store_4(args, total, terms, to_row, to_column);
+        if (inside) store_4(args, total, terms, row, column);
+        turn_to(i + THREADS);
     }
+    // No block leaves while another may still read its shared memory.
+    cluster_arrive();
+    cluster_wait();
 }
 
-#define GEMM_WARPGROUP(columns, stages)                                                                       \
-    extern "C" __global__ void __launch_bounds__(THREADS, 1)                                                  \
-        gemm_warpgroup_##columns(const __grid_constant__ GemmArgs args) {                                     \
-        warpgroup_gemm<columns, stages>(args);                                                                \
-    }
+extern "C" __global__ void __launch_bounds__(THREADS, 1) gemm_warpgroup_56(const __grid_constant__ GemmArgs args) {
+    warpgroup_gemm<56, 9>(args);
+}
 
-GEMM_WARPGROUP(56, 8)
-GEMM_WARPGROUP(80, 7)
-GEMM_WARPGROUP(96, 6)
-GEMM_WARPGROUP(104, 6)
-GEMM_WARPGROUP(112, 5)
+extern "C" __global__ void __launch_bounds__(THREADS, 1) gemm_warpgroup_80(const __grid_constant__ GemmArgs args) {
+    warpgroup_gemm<80, 8>(args);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) gemm_warpgroup_96(const __grid_constant__ GemmArgs args) {
+    warpgroup_gemm<96, 8>(args);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) gemm_warpgroup_104(const __grid_constant__ GemmArgs args) {
+    warpgroup_gemm<104, 7>(args);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) gemm_warpgroup_112(const __grid_constant__ GemmArgs args) {
+    warpgroup_gemm<112, 7>(args);
+}
