@@ -38,6 +38,8 @@ def _library(name: str, library: str, operation: str, fuses: bool, idea: str) ->
     )
 
 
+# Equal rows must give equal bits in a batch (`Kernel.rows_alike`). cuBLASLt's algorithms are asked for that
+# one by one (backends/cuda/lt.py); cuBLAS itself leaves no choice, so there the gate has the word.
 KERNELS = (
     _library(
         "cublas",
@@ -51,13 +53,15 @@ KERNELS = (
         "cublaslt",
         "gemm",
         True,
-        "The same library with bias, ReLU and residual in its epilogue; its heuristic chooses.",
+        "The same library with bias, ReLU and residual in its epilogue; its heuristic chooses, in a batch "
+        "among those that compute equal sequences alike.",
     ),
     _library(
         "cublaslt_best",
         "cublaslt",
         "gemm_best",
         True,
-        "The fastest of the heuristic's first 16 algorithms, measured on this device beforehand.",
+        "The fastest of the heuristic's first 16 algorithms, measured on this device beforehand; in a batch "
+        "of those that compute equal sequences alike.",
     ),
 )

@@ -24,6 +24,8 @@ MEASURE_STRUCTS = {
     ("measure/fill.cu", "fold_bias"): 48,
     ("measure/fill.cu", "fill_words"): 24,
     ("measure/fill.cu", "fill_noise"): 24,
+    ("measure/alike.cu", "fill_alike"): 32,
+    ("measure/alike.cu", "find_unlike"): 32,
     ("measure/blocker.cu", "blocker"): 24,
     ("measure/blocker.cu", "spin"): 16,
     ("measure/blocker.cu", "empty"): 8,

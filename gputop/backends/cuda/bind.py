@@ -14,6 +14,7 @@ from gputop.backends.cuda.memory import PlanMemory
 from gputop.backends.cuda.pack import Address, pack
 from gputop.backends.cuda.sources import Sources
 from gputop.backends.cuda.timing import Timer
+from gputop.backends.cuda.tools import Tools
 from gputop.errors import BadInput, unknown_name
 from gputop.spec import Dims, Launch, Plan, Step
 
@@ -40,8 +41,9 @@ class BoundStep:
 class Libraries:
     """Library handles, created when a plan first asks."""
 
-    def __init__(self, context: Context, timer: Timer) -> None:
+    def __init__(self, context: Context, tools: Tools, timer: Timer) -> None:
         self._context = context
+        self._tools = tools
         self._timer = timer
         self._cublas: Cublas | None = None
         self._cublaslt: CublasLt | None = None
@@ -57,7 +59,7 @@ class Libraries:
     def cublaslt(self) -> CublasLt:
         """NotHere without nvmath."""
         if self._cublaslt is None:
-            self._cublaslt = CublasLt(self._context, self._timer)
+            self._cublaslt = CublasLt(self._context, self._tools, self._timer)
         return self._cublaslt
 
     def close(self) -> None:
@@ -116,7 +118,7 @@ class Binder:
         if launch.library == "cublas":
             return self._libraries.cublas.gemm(gemm, plan.math, plan.layout)
         best = launch.entry == "gemm_best"
-        return self._libraries.cublaslt.gemm(gemm, plan.math, plan.layout, best)
+        return self._libraries.cublaslt.gemm(gemm, plan.math, plan.layout, best, plan.batch)
 
     def _whole_wave(self, function: Function, launch: Launch) -> tuple[int, int, int]:
         """As many blocks as the device holds at once; BadInput where not even one fits on an SM."""

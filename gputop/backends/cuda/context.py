@@ -173,6 +173,8 @@ class Context:
         self._functions.clear()
         try:
             self.stream.synchronize()
+            # Nobody finds a stream that is closed as the thread's current one.
+            self._cupy.cuda.Stream.null.use()
             for module, _ in self._modules.values():
                 driver.cuModuleUnload(module)
             for pointer in self._mapped:

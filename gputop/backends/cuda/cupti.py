@@ -9,10 +9,13 @@ from __future__ import annotations
 import atexit
 import importlib.util
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from gputop.backends.cuda.context import Context
+from gputop.errors import NotHere
 
 NS = 1e-9
 BUFFER_BYTES = 8 << 20
@@ -60,7 +63,11 @@ def split(spans: Sequence[Span], counts: Sequence[int]) -> list[StepTimes]:
 
 
 class KernelRecorder:
-    """Records the kernels of a run. On only while it records: it slows everything else down."""
+    """Records the kernels of a run. On only while it records: it slows everything else down.
+
+    CUPTI is attached to by the first recording. A process that records nothing has nothing of it: two tools
+    that listen to one driver, as under a sanitizer, do not end well.
+    """
 
     def __init__(self, context: Context) -> None:
         from cupti import cupti
@@ -69,12 +76,11 @@ class KernelRecorder:
         self._context = context
         self._spans: list[Span] = []
         self._kind = cupti.ActivityKind.CONCURRENT_KERNEL
-        cupti.activity_register_callbacks(self._more, self._take)
-        # CUPTI empties its buffers at the process's end too: by then Python must owe it no callback.
-        atexit.register(cupti.activity_flush_all, FLUSH_FORCED)
+        self._attached = False
 
     def record(self, work: Callable[[], None], what: str) -> list[Span]:
-        """Spans of every kernel that `work` enqueues."""
+        """Spans of every kernel that `work` enqueues. NotHere where CUPTI lets nobody attach."""
+        self._attach()
         self._spans.clear()
         self._cupti.activity_enable(self._kind)
         try:
@@ -84,6 +90,16 @@ class KernelRecorder:
         finally:
             self._cupti.activity_disable(self._kind)
         return list(self._spans)
+
+    def _attach(self) -> None:
+        if self._attached:
+            return
+        try:
+            self._cupti.activity_register_callbacks(self._more, self._take)
+        except Exception as error:
+            raise NotHere(f"CUPTI can't be used here ({type(error).__name__}: {error}).") from None
+        _detached_at_exit(self._cupti)
+        self._attached = True
 
     def _more(self) -> tuple[int, int]:
         """Size of a buffer for records, and how many it may hold: as many as fit."""
@@ -101,6 +117,18 @@ def _text(name: Any) -> str:
     return name.decode(errors="replace") if isinstance(name, bytes) else str(name or "")
 
 
+@cache
+def _detached_at_exit(cupti: Any) -> None:
+    """CUPTI hands buffers back at a process's end, to a Python that is gone by then: it is let go before."""
+
+    def detach() -> None:
+        with suppress(Exception):
+            cupti.activity_flush_all(FLUSH_FORCED)
+            cupti.finalize()
+
+    atexit.register(detach)
+
+
 def open_recorder(context: Context) -> tuple[KernelRecorder | None, tuple[str, ...]]:
     """The recorder, or None with a note where cupti-python is installed and can't be used."""
     try:
@@ -108,7 +136,7 @@ def open_recorder(context: Context) -> tuple[KernelRecorder | None, tuple[str, .
             return None, ()
         return KernelRecorder(context), ()
     except Exception as error:
-        # Another profiler attached, no permission, a library that does not fit: marks serve as well.
+        # A library that does not fit, or none: marks serve as well.
         return None, (
             f"CUPTI can't be used here ({type(error).__name__}: {error}); phases are timed by events.",
         )

@@ -16,6 +16,7 @@ from gputop.backends.cuda.launchfacts import kernel_counts
 from gputop.backends.cuda.memory import PlanMemory
 from gputop.backends.cuda.stamps import WORKSPACE, seconds_apart
 from gputop.backends.cuda.timing import QUEUE_DEPTH, Timer
+from gputop.errors import NotHere
 
 Call = Callable[[], None]
 
@@ -66,13 +67,17 @@ class PhaseSplit:
         self._bound = self._submit = ()
 
     def _recorded(self, recorder: KernelRecorder) -> PhaseTimes | None:
-        """None where the kernels recorded are not as many as the pass is counted to launch."""
+        """None where nothing can be recorded, or not as many kernels as the pass is counted to launch."""
         if self._counts is None:
             self._counts = kernel_counts(self._context, self._bound)
         sites = [step.step.site for step in self._bound]
         time_s, gap_s, overlap_s = (dict.fromkeys(sites, 0.0) for _ in range(3))
         for index in range(PASSES):
-            spans = recorder.record(lambda: self._timer.blocked(self._submit), "the recorded pass")
+            try:
+                spans = recorder.record(lambda: self._timer.blocked(self._submit), "the recorded pass")
+            except NotHere:
+                # Another profiler attached, or no permission.
+                return None
             if len(spans) != sum(self._counts) + BLOCKERS:
                 return None
             if index == 0:
