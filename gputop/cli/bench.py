@@ -73,13 +73,17 @@ class Bench:
         *,
         aa: bool = False,
         check_phases: bool = False,
+        seconds: float | None = None,
     ) -> Window:
-        """One window. BadInput where a recording has no other one: the same one twice is no more evidence."""
+        """One window, of `seconds` unless the options say how long.
+
+        BadInput where a recording has no other one: the same one twice is no more evidence.
+        """
         window = self.survive(
             lambda: self.client.measure(
                 current,
                 pinned,
-                seconds=self._options.seconds,
+                seconds=seconds if self._options.seconds is None else self._options.seconds,
                 aa=aa,
                 check_phases=check_phases,
                 on_progress=self.narrator.progress,

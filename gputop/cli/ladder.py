@@ -27,7 +27,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--attribute",
         metavar="FROM..TO",
-        help="the rungs from one to another: what each change banked, the sum, and a peer's margin",
+        help="the rungs from one to another: what each change banked, the sum, and the peers' margins",
     )
     which.add_argument(
         "--batches", type=batch_list, metavar="1,2,4", help="one rung at these batches (which: --rung)"
@@ -82,11 +82,11 @@ def _requests(bench: Bench, options: argparse.Namespace) -> list[PlanRequest]:
     requests = [
         with_changes(PlanRequest(rung), options) for rung in chosen(rungs, options.rungs, options.attribute)
     ]
-    return requests + (_peer(bench, requests[-1], options) if options.attribute else [])
+    return requests + (_peers(bench, requests[-1]) if options.attribute else [])
 
 
-def _peer(bench: Bench, last: PlanRequest, options: argparse.Namespace) -> list[PlanRequest]:
-    """The last peer that can run here, in the math of the last rung."""
+def _peers(bench: Bench, last: PlanRequest) -> list[PlanRequest]:
+    """Every peer that can run here, in the math and batch of the last rung: its margin is to the best."""
     from gputop.spec import PlanRequest
 
     peers = [rung.id for rung in bench.opened.rungs if rung.kind == "peer" and not rung.refused]
@@ -94,7 +94,7 @@ def _peer(bench: Bench, last: PlanRequest, options: argparse.Namespace) -> list[
         return []
     view = bench.client.resolve(last)
     sets = (("math", view.math), ("batch", str(view.batch)))
-    return [PlanRequest(peers[-1], sets)]
+    return [PlanRequest(peer, sets) for peer in peers]
 
 
 def _show(ladder: Ladder, options: argparse.Namespace, output: Output) -> None:

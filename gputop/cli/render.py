@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gputop import units
+from gputop.cli.breakdown_table import tuned_lines
 from gputop.cli.tables import Heading, table
 from gputop.cli.terminal import Terminal
 from gputop.columns import BY_KEY, Column
@@ -45,7 +46,9 @@ def window_lines(window: Window, terminal: Terminal) -> list[str]:
         "",
         *_phases(lane, terminal),
         *_gate(lane, terminal),
+        *_pace(lane),
         *_closing(window, terminal),
+        *tuned_lines(lane.plan, lane.tuned, terminal),
     ]
 
 
@@ -60,7 +63,7 @@ def comparison_lines(window: Window, comparison: Comparison | None, terminal: Te
     for name, role in (("a", "pinned"), ("b", "current")):
         lane = window.lane(role)
         if lane is not None:
-            lines += [f"{name}  {line}" for line in _gate(lane, terminal)]
+            lines += [f"{name}  {line}" for line in (*_gate(lane, terminal), *_pace(lane))]
     return lines + _closing(window, terminal)
 
 
@@ -173,6 +176,14 @@ def _ceiling_cell(column: Column, record: Record, unit: str, in_own_unit: bool) 
 def _gate(lane: Lane, terminal: Terminal) -> list[str]:
     words = gate_words(lane.gate)
     return [terminal.paint(words, TONES.get(lane.gate.status, "strong"))]
+
+
+def _pace(lane: Lane) -> list[str]:
+    """Said only where the host sets it: then no kernel of this plan would make it faster as used."""
+    if not lane.host_bound:
+        return []
+    times = (units.seconds(lane.wall_s), units.seconds(lane.device_s), units.seconds(lane.submit_s))
+    return ["host-bound: {} as used, {} on the device, {} to submit".format(*times)]
 
 
 def _closing(window: Window, terminal: Terminal) -> list[str]:

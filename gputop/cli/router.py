@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from time import perf_counter
 
 from gputop.cli.bench import Bench
 from gputop.cli.outcome import outcome
@@ -13,20 +15,30 @@ from gputop.results import PlanView, SiteView, Window
 from gputop.routing import Route, Routing, judged
 from gputop.spec import PlanRequest
 
+WINDOW_S = 1.5
+"""Longest window of one plan and its candidates, unless `--seconds` says otherwise."""
+BUDGET_S = 240.0
+"""After so long nothing more is begun: there may be dozens of plans, each to be prepared, gated and timed."""
+OUT_OF_TIME = f"not measured: {BUDGET_S:.0f} s were over; a shorter --seconds leaves time for more"
+
 Choice = Mapping[str, str]
 """Site -> the candidate that stands in for the plan's own kernel there."""
+Clock = Callable[[], float]
+"""Seconds from some moment on."""
 
 
 class Router:
     """One plan measures one candidate at each site: the i-th of every site at once.
 
     Where such a plan can't be, or fails its gate, each half of its candidates is measured by itself, and so
-    on down to the one at fault: it costs the others nothing.
+    on down to the one at fault: it costs the others nothing. The first plans serve all sites; what the budget
+    leaves out is of the sites with the longest lists, and says so.
     """
 
-    def __init__(self, bench: Bench, request: PlanRequest) -> None:
+    def __init__(self, bench: Bench, request: PlanRequest, clock: Clock = perf_counter) -> None:
         """BadInput where nothing can be exchanged: in a framework's pass, in one fused kernel."""
-        self._bench, self._request = bench, request
+        self._bench, self._request, self._clock = bench, request, clock
+        self._ends_s = math.inf
         self._view = bench.client.resolve(request)
         self._sites = [site for site in self._view.sites if site.kernel not in site.fusing]
         if not any(map(_others, self._sites)):
@@ -44,6 +56,7 @@ class Router:
         """All candidates; progress is told on the way."""
         time_utc = datetime.now(UTC).isoformat(timespec="seconds")
         choices = list(_choices(self._sites))
+        self._ends_s = self._clock() + BUDGET_S
         for number, choice in enumerate(choices, 1):
             self._bench.narrator.note(f"routing {self._view.word}: plan {number} of {len(choices)}")
             self._pair(choice)
@@ -52,8 +65,12 @@ class Router:
         return Routing(time_utc, opened.device, opened.workload.name, self._view.word, tuple(routes))
 
     def _pair(self, choice: Choice) -> None:
+        if self._clock() >= self._ends_s:
+            for site, kernel in choice.items():
+                self._keep(site, kernel, status=OUT_OF_TIME)
+            return
         try:
-            window = self._bench.measure(self._asking(choice), self._request)
+            window = self._bench.measure(self._asking(choice), self._request, seconds=WINDOW_S)
             outcome(lane.gate for lane in window.lanes)
         except GputopError as error:
             if isinstance(error, WorkerLost):

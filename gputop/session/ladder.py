@@ -23,7 +23,9 @@ from gputop.session.sampling import LaneSamples, Stop, sample_lanes
 from gputop.spec import Plan
 
 LADDER_S = 120.0
-"""Default budget: at gpt2-small the first rungs of a CPU take seconds a pass."""
+"""Longest default budget: at gpt2-small the first rungs of a CPU take seconds a pass."""
+RUNG_S = 10.0
+"""Default budget of each rung up to that."""
 PHASE_ROUNDS = 2
 """Rounds that split their passes into phases: a ladder shows no phases, only what binds."""
 
@@ -43,7 +45,7 @@ def measure_ladder(
     if sampled:
         stopped_because = sample_lanes(
             tuple(sampled.values()),
-            budget_s=LADDER_S if seconds is None else seconds,
+            budget_s=min(LADDER_S, RUNG_S * len(sampled)) if seconds is None else seconds,
             least_rounds=1,
             enough=lambda: _enough(bench, tuple(sampled.values())),
             stop=stop,

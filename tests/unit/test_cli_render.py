@@ -67,6 +67,14 @@ def test_a_window_says_where_it_ran_and_how_it_was_timed() -> None:
         assert part in text
 
 
+def test_a_host_that_sets_the_pace_is_said() -> None:
+    (lane,) = window().lanes
+    bound = replace(lane, host_bound=True, submit_s=3e-4)
+    said = "host-bound: 320 µs as used, 310 µs on the device, 300 µs to submit"
+    assert said in window_lines(replace(window(), lanes=(bound,)), WIDE)
+    assert not any("host-bound" in line for line in window_lines(window(), WIDE))
+
+
 def test_the_gate_is_said_with_its_logits_and_errors() -> None:
     words = gate_words(PASS)
     assert "logits 0.095916 0.033000" in words

@@ -19,7 +19,9 @@ from gputop.session.sampling import LaneSamples
 from gputop.spec import Dims, LaunchFacts, Plan, Step
 
 if TYPE_CHECKING:
-    from gputop.backends.base import Floats, Tokens
+    from collections.abc import Sequence
+
+    from gputop.backends.base import Floats, TimedRun, Tokens
 
 TF32 = Plan("cuda", "torch-eager", (), math="tf32", peer="torch-eager", word="torch-eager")
 FP32 = TF32.change(math="fp32", word="torch-eager,math=fp32")
@@ -49,6 +51,9 @@ class Framework:
     known: tuple[LaunchFacts, ...] = field(default=FACTS)
 
     def run(self, tokens: Tokens, poison: float) -> Floats:
+        raise NotImplementedError
+
+    def run_each(self, runs: Sequence[tuple[Tokens, float]]) -> list[TimedRun]:
         raise NotImplementedError
 
     def trace(self, tokens: Tokens, poison: float) -> Trace:
