@@ -9,7 +9,7 @@ from typing import Any
 from gputop.errors import BadInput, unknown_name
 from gputop.registry import Registry
 from gputop.results import SiteView, ToggleView
-from gputop.spec import Dims, Kernel, Launch, Plan, PlanRequest, Rung, Site, Task, Toggle, Workload
+from gputop.spec import Dims, Kernel, Launch, Plan, PlanRequest, Rung, Site, Step, Task, Toggle, Workload
 from gputop.words import format_word, parse_word
 from gputop.workloads import WORKLOADS
 
@@ -107,9 +107,8 @@ class Catalog(Registry):
         plan = self.resolve(PlanRequest(rung.id), workload.dims, rung.backend)
         dims = plan_dims(workload, plan)
         for step in self.steps(plan, dims):
-            if step.kernel.launches:
-                for launch in step.kernel.launches(step.tasks, plan, dims):
-                    yield step.kernel, launch
+            for launch in _launches(step, plan, dims):
+                yield step.kernel, launch
 
     def _toggle_view(self, toggle: Toggle, plan: Plan, dims: Dims) -> ToggleView:
         value = _text(toggle, getattr(plan, toggle.field))
@@ -225,6 +224,8 @@ class Catalog(Registry):
                 why = self._refusal(step.kernel, task, plan, dims)
                 if why:
                     raise BadInput(f"{step.kernel.name} can't serve {task.site.name}: {why}.")
+        if plan.pdl and not any(launch.pdl for step in steps for launch in _launches(step, plan, dims)):
+            raise BadInput("pdl=on: no kernel of this plan waits by itself for the one before it.")
         if plan.fused_stores and not any(step.kernel.fused_stores for step in steps):
             raise BadInput(
                 "fused_stores=on: no kernel of this plan can store bias, ReLU and residual itself."
@@ -249,6 +250,10 @@ class Catalog(Registry):
                 entries.append(entry)
                 current = _dispatch(sites, [(site.name, self.kernel(wanted[site.name]))], current)
         return tuple(entries)
+
+
+def _launches(step: Step, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+    return step.kernel.launches(step.tasks, plan, dims) if step.kernel.launches else ()
 
 
 def _dispatch(

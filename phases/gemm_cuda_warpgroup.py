@@ -46,7 +46,7 @@ def _launches(tile: Tile, splits: int, task: Task, plan: Plan, dims: Dims) -> tu
     fused = plan.fused_stores
     launches = []
     for part in parts(task, plan, dims):
-        grid = (ceil(part.output.columns / tile.columns) * splits, ceil(part.output.rows / ROWS), 1)
+        grid = (ceil(part.output.columns / tile.columns) * splits, 1, 1)
         # The last argument is the number of parts; they need no memory of their own.
         args = (*arguments(part, fused, 1)[:-1], splits)
         smem_bytes = tile.smem_bytes(ceil(task.site.inner / DEPTH / splits))
@@ -57,11 +57,13 @@ def _launches(tile: Tile, splits: int, task: Task, plan: Plan, dims: Dims) -> tu
 
 
 def _limits(name: str, splits: int, task: Task, plan: Plan, dims: Dims) -> str | None:
-    inner, columns = task.site.inner, parts(task, plan, dims)[0].output.columns
+    inner, output = task.site.inner, parts(task, plan, dims)[0].output
+    if output.rows > ROWS:
+        return f"{name} takes up to {ROWS} rows, and {task.site.name} has {output.rows}"
     if inner % DEPTH:
         return f"{name} needs inner a multiple of {DEPTH}, and {task.site.name} has {inner}"
-    if columns % 4:
-        return f"{name} needs columns a multiple of 4, and {task.site.name} has {columns}"
+    if output.columns % 4:
+        return f"{name} needs columns a multiple of 4, and {task.site.name} has {output.columns}"
     if inner < splits * DEPTH:
         return f"{name} divides the inner axis by {splits}, and {task.site.name} has {inner}"
     return None
@@ -70,9 +72,9 @@ def _limits(name: str, splits: int, task: Task, plan: Plan, dims: Dims) -> str |
 def _traffic(tile: Tile, task: Task) -> Traffic:
     """Panels once for each tile that reads them; parts travel between SMs, not through L2."""
     site = task.site
-    down, across = ceil(site.rows / ROWS), ceil(site.columns / tile.columns)
-    padded = down * ROWS * across * tile.columns
-    panel_bytes = WORD_BYTES * site.inner * down * across * (ROWS + tile.columns)
+    across = ceil(site.columns / tile.columns)
+    padded = ROWS * across * tile.columns
+    panel_bytes = WORD_BYTES * site.inner * across * (ROWS + tile.columns)
     return Traffic(
         flops=2.0 * padded * site.inner,
         l2_bytes=float(panel_bytes + WORD_BYTES * site.rows * site.columns),

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from gputop.spec import Prediction, Rung
 
+Entry = tuple[str, str | tuple[str, ...]]
 
-def _gemms(kernel: str, *phases: str) -> tuple[tuple[str, str], ...]:
+
+def _gemms(kernel: str, *phases: str) -> tuple[Entry, ...]:
     return tuple((phase, kernel) for phase in phases or ("qkv", "wo", "w1", "w2", "head"))
 
 
-ONE_ROW_SITES = ("q@1", "wo@1", "w1@1", "w2@1", "head")
-ROW_LAYERNORM = "layernorm_row_in_registers"
+def _table(library: str) -> tuple[Entry, ...]:
+    """The dispatch table for weights along the inner axis, with the library that has the other products.
+
+    A narrow product over 128 rows is ours where this device has an instruction or a math for it; one row is
+    ours everywhere, with more warps a column where the inner axis is long or the columns are few.
+    """
+    return (
+        *_gemms(library, "qkv", "w1"),
+        ("kv", ("gemm_fp32_k_major_half_4", library)),
+        *((site, ("gemm_warpgroup_56_8", "gemm_fp32_k_major_half_8", library)) for site in ("wo", "w2")),
+        *((site, (f"gemm_one_row_k_major{warps}", library)) for site, warps in ONE_ROW_WARPS),
+    )
+
+
+ONE_ROW_WARPS = (("q@1", "_2"), ("wo@1", "_2"), ("w1@1", ""), ("w2@1", "_4"), ("head", "_4"))
+ROW_LAYERNORM = ("layernorm_row_in_registers", "layernorm_warp_per_row")
 
 RUNGS = (
     Rung(
@@ -152,15 +168,11 @@ RUNGS = (
         id="dispatch",
         number=11,
         backend="cuda",
-        idea="A table: each site gets what is faster there. On wide products that is the library, which "
-        "wants weights along the inner axis; one-row sites and the layernorm are ours.",
+        idea="A table: each site gets what is faster there. With weights along the inner axis the wide "
+        "products are the library's; narrow ones, one-row sites and the layernorm are ours.",
         before="algebra",
         fields=(("layout", "row"),),
-        use=(
-            *_gemms("cublas", "qkv", "wo", "w1", "w2"),
-            *_gemms("gemm_one_row_k_major", *ONE_ROW_SITES),
-            *(("ln1", ROW_LAYERNORM), ("ln2", ROW_LAYERNORM), ("lnf", ROW_LAYERNORM)),
-        ),
+        use=(*_table("cublas"), ("ln1", ROW_LAYERNORM), ("ln2", ROW_LAYERNORM), ("lnf", ROW_LAYERNORM)),
         prediction=Prediction(1.4, 1.15, 1.7, "phase table"),
     ),
     Rung(
@@ -178,10 +190,7 @@ RUNGS = (
         backend="cuda",
         idea="The library writes bias, ReLU and residual in its products' epilogue, not in a launch of ours.",
         before="dispatch",
-        use=(
-            *_gemms("cublaslt", "qkv", "wo", "w1", "w2"),
-            *_gemms("gemm_one_row_k_major", *ONE_ROW_SITES),
-        ),
+        use=_table("cublaslt"),
         prediction=Prediction(1.12, 1.03, 1.25, "phase table"),
     ),
     Rung(
@@ -191,7 +200,7 @@ RUNGS = (
         idea="Keys and values stream through shared memory for 16 queries at once, softmax online, "
         "both products on tensor cores.",
         before="cublaslt",
-        use=(("attention", "attention_flash_tensor"),),
+        use=(("attention", ("attention_flash_tensor", "attention_flash", "attention_parallel")),),
         prediction=Prediction(1.4, 1.2, 1.7, "phase table"),
     ),
     Rung(
@@ -209,10 +218,7 @@ RUNGS = (
         backend="cuda",
         idea="The library's first 16 candidates measured, instead of the one that its heuristic ranks first.",
         before="graph",
-        use=(
-            *_gemms("cublaslt_best", "qkv", "wo", "w1", "w2"),
-            *_gemms("gemm_one_row_k_major", *ONE_ROW_SITES),
-        ),
+        use=_table("cublaslt_best"),
         prediction=Prediction(1.0, 0.99, 1.05, "intuition"),
     ),
     Rung(
@@ -233,6 +239,31 @@ RUNGS = (
         before="graph",
         fields=(("batch", 32),),
         prediction=Prediction(5.5, 3.5, 8.0, "floor"),
+    ),
+    Rung(
+        id="dependent",
+        number=19,
+        backend="cuda",
+        idea="Programmatic dependent launch: a kernel of ours starts and sends for its weights while the one "
+        "before drains.",
+        before="graph",
+        fields=(("pdl", True),),
+        prediction=Prediction(1.05, 1.0, 1.1, "floor"),
+    ),
+    Rung(
+        id="hopper",
+        number=20,
+        backend="cuda",
+        idea="Every wide product on wgmma by our own kernel, which can start early where the library waits.",
+        before="dependent",
+        use=(
+            ("qkv", "gemm_warpgroup_80_4"),
+            ("kv", "gemm_warpgroup_56_4"),
+            ("q@1", "gemm_one_row_k_major_2"),
+            ("w1", "gemm_warpgroup_56_2"),
+            ("w1@1", "gemm_one_row_k_major"),
+        ),
+        prediction=Prediction(1.15, 1.05, 1.3, "phase table"),
     ),
     Rung(
         id="torch-eager",

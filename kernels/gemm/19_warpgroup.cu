@@ -4,8 +4,8 @@
 // at once: a ring only turns where the share is larger than shared memory. The inner axis is divided among the
 // blocks of a cluster, which read each other's parts from shared memory: no trip through L2, no tickets.
 // Should be faster where 128 rows leave the library's tiles few and its parts to a second launch: all GEMMs of
-// a batch of 1, wo and w2 most. With many rows the library's larger tiles read less.
-// For inner a multiple of 32, columns and leading dimensions of 4, any rows; clusters of 1, 2, 4, 8 or 16.
+// a batch of 1, wo and w2 most. With more rows the library's larger tiles read less.
+// For up to 128 rows, inner a multiple of 32, columns and leading dimensions of 4; clusters of 2, 4, 8 or 16.
 // Row layout. Deterministic: parts are added in order. Operands go in as stored: the hardware drops the bits
 // below TF32.
 // arch: 90a
@@ -47,7 +47,7 @@ __device__ __forceinline__ void warpgroup_gemm(const GemmArgs& args) {
     Stage<COLUMNS>* const stages = reinterpret_cast<Stage<COLUMNS>*>(shared);
 
     const int rank = blockIdx.x % args.splits;
-    const int block_row = blockIdx.y * ROWS, block_column = blockIdx.x / args.splits * COLUMNS;
+    const int block_column = blockIdx.x / args.splits * COLUMNS;
     const int begin = split_begin(args, rank, DEPTH);
     const int steps = (split_begin(args, rank + 1, DEPTH) - begin) / DEPTH;
 
@@ -55,7 +55,7 @@ __device__ __forceinline__ void warpgroup_gemm(const GemmArgs& args) {
         copy_tile<COLUMNS>(stages[stage].w, args.w + begin + step * DEPTH, args.ldw, block_column, args.columns);
     };
     auto fetch_a = [&](int step, int stage) {
-        copy_tile<ROWS>(stages[stage].a, args.a + begin + step * DEPTH, args.lda, block_row, args.rows);
+        copy_tile<ROWS>(stages[stage].a, args.a + begin + step * DEPTH, args.lda, 0, args.rows);
     };
 
     // Weights are of no earlier kernel's making: they are on their way while it still runs.
@@ -111,12 +111,12 @@ __device__ __forceinline__ void warpgroup_gemm(const GemmArgs& args) {
     // Each block of the cluster finishes a share of the tile's rows, four columns a thread and turn.
     constexpr int ACROSS = COLUMNS / 4;
     const int first_row = ROWS / args.splits * rank, elements = ROWS / args.splits * ACROSS;
-    int tile_row, tile_column, row, column;
+    int row, tile_column, column;
     bool inside;
     StoreTerms terms;
     auto turn_to = [&](int i) {
-        tile_row = first_row + i / ACROSS, tile_column = i % ACROSS * 4;
-        row = block_row + tile_row, column = block_column + tile_column;
+        row = first_row + i / ACROSS;
+        tile_column = i % ACROSS * 4, column = block_column + tile_column;
         inside = i < elements && row < args.rows && column < args.columns;
         if (inside) terms = store_terms(args, row, column);
     };
@@ -126,7 +126,7 @@ __device__ __forceinline__ void warpgroup_gemm(const GemmArgs& args) {
         float4 total = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 8
         for (int other = 0; other < args.splits; ++other) {
-            const float4 value = load_from_block(part + tile_row * PART_LD + tile_column, other);
+            const float4 value = load_from_block(part + row * PART_LD + tile_column, other);
             total = make_float4(total.x + value.x, total.y + value.y, total.z + value.z, total.w + value.w);
         }
         if (inside) store_4(args, total, terms, row, column);
