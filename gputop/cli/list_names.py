@@ -125,6 +125,14 @@ def _columns(options: argparse.Namespace) -> Lines:
     return ("schema", "column", "unit", "what it holds"), rows
 
 
+def _loops(options: argparse.Namespace) -> Lines:
+    from gputop.cli import loops
+
+    catalog = _catalog(options)
+    request = request_of(options, catalog.rungs_of("cuda")[0].id)
+    return loops.TITLES, loops.rows(catalog, workload_of(options), request)
+
+
 LISTS: Mapping[str, Callable[[argparse.Namespace], Lines]] = {
     "rungs": _rungs,
     "toggles": _toggles,
@@ -135,6 +143,7 @@ LISTS: Mapping[str, Callable[[argparse.Namespace], Lines]] = {
     "backends": _list_backends,
     "devices": _devices,
     "columns": _columns,
+    "loops": _loops,
 }
 
 
@@ -180,11 +189,12 @@ def _prediction(prediction: object) -> str:
 
 COMMAND = Command(
     name="list",
-    summary="names that other commands take: rungs, toggles, kernels, sites, phases, workloads, columns",
+    summary="names that other commands take: rungs, toggles, kernels, sites, phases, columns; kernels' loops",
     examples=(
         "gputop list rungs --backend cpu",
         "gputop list sites --rung cpu-pruned",
         "gputop list columns",
+        "gputop list loops --rung wmma",
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -1,0 +1,108 @@
+"""What a kernel's loops issue, by its machine code: disassembled with nvdisasm, without a device."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gputop.backends.cuda.compile import Cubin
+from gputop.errors import NotHere
+
+INSTRUCTION_BYTES = 16
+MEND = "pip install 'gputop-roofline[compile]'"
+TENSOR = re.compile(r"HMMA|HGMMA|IMMA|DMMA")
+MATH = re.compile(rf"{TENSOR.pattern}|FFMA")
+NEVER = ("!PT", "@!PT")
+"""A predicate that is never true: ptxas pads asynchronous copies so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction of a kernel, in order."""
+
+    opcode: str
+    operands: str
+    predicate: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """The body of a loop: what one warp issues in one turn, both sides of a branch counted."""
+
+    first: int
+    last: int
+    """Numbers of its first and last instruction in the kernel."""
+    mix: Mapping[str, int]
+    """Opcode -> how many, without those that never run."""
+
+    @property
+    def instructions(self) -> int:
+        return sum(self.mix.values())
+
+    def count(self, pattern: str) -> int:
+        """Instructions whose opcode begins with the pattern."""
+        return sum(count for opcode, count in self.mix.items() if re.match(pattern, opcode))
+
+
+def disassemble(cubin: Cubin, entry: str) -> tuple[Instruction, ...]:
+    """The kernel's instructions. NotHere without nvdisasm, with the command that mends it."""
+    return _functions(cubin.code, cubin.source)[entry]
+
+
+@functools.lru_cache(maxsize=4)
+def _functions(code: bytes, source: str) -> dict[str, tuple[Instruction, ...]]:
+    """Every kernel of a file: nvdisasm takes as long for one as for all."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "kernel.cubin"
+        file.write_bytes(code)
+        done = subprocess.run([_nvdisasm(), "-json", str(file)], capture_output=True, text=True)
+    if done.returncode:
+        raise NotHere(f"nvdisasm can't read {source} ({done.stderr.strip()[:200]}); {MEND}.")
+    return {
+        function["function-name"]: tuple(
+            Instruction(i["opcode"], i.get("operands", ""), i.get("predicate", ""))
+            for i in function["sass-instructions"]
+        )
+        for function in json.loads(done.stdout)[1]
+    }
+
+
+def loops(code: Sequence[Instruction]) -> tuple[Loop, ...]:
+    """Every branch that goes back, with what lies between; the branch to itself at the end is none."""
+    found = []
+    for last, instruction in enumerate(code):
+        target = re.findall(r"0x[0-9a-f]+", instruction.operands)
+        if instruction.opcode.split(".")[0] != "BRA" or not target:
+            continue
+        first = int(target[-1], 16) // INSTRUCTION_BYTES
+        if first < last:
+            body = (i.opcode for i in code[first : last + 1] if i.predicate not in NEVER)
+            found.append(Loop(first, last, Counter(body)))
+    return tuple(found)
+
+
+def main_loop(code: Sequence[Instruction]) -> Loop | None:
+    """The loop with most multiply-adds, of several alike the innermost; None where no loop has any."""
+    working = [loop for loop in loops(code) if loop.count(MATH.pattern)]
+    return max(working, key=lambda loop: (loop.count(MATH.pattern), -loop.instructions), default=None)
+
+
+def _nvdisasm() -> str:
+    found = shutil.which("nvdisasm")
+    if found is None:
+        try:
+            from cuda.pathfinder import find_nvidia_binary_utility
+        except ImportError:
+            raise NotHere(f"nvdisasm is not installed; {MEND}.") from None
+        found = find_nvidia_binary_utility("nvdisasm")
+    if found is None:
+        raise NotHere(f"nvdisasm is not installed; {MEND}.")
+    return str(found)
