@@ -17,8 +17,8 @@ from gputop.session.window import Order, measure_window
 from gputop.spec import PlanRequest, Workload
 from gputop.workloads import check_sizes
 
-DEFAULT_RUNGS = {"cpu": "cpu-blas"}
-"""Where a backend opens; another opens on the last rung of its ladder that can run here."""
+DEFAULT_RUNGS = {"cpu": "cpu-blas", "cuda": "graph"}
+"""Where a backend opens; on the last rung of its ladder that can run here where this one can't."""
 
 
 def _silent(text: str) -> None:
@@ -72,12 +72,11 @@ class Session:
     def default_rung(self) -> str:
         """Id of the rung to open on."""
         name = self._bench.backend.name
-        if name in DEFAULT_RUNGS:
-            return DEFAULT_RUNGS[name]
         ladder = [view.id for view in self.rung_views() if view.kind == "ladder" and not view.refused]
         if not ladder:
             raise BadInput(f"No rung of {name} can run here: `gputop list rungs` says why.")
-        return ladder[-1]
+        preferred = DEFAULT_RUNGS.get(name)
+        return preferred if preferred in ladder else ladder[-1]
 
     def rung_views(self) -> tuple[RungView, ...]:
         """The backend's rungs, each with why it can't run here where it can't."""
