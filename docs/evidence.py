@@ -11,6 +11,8 @@ from gputop.recording import Recording
 from gputop.results import Comparison, LadderEntry, PlanView, Row, Verdict
 
 NOT_MEASURED = "not measured here"
+SCHEDULERS = 4
+"""Of an SM, each issuing one warp instruction a cycle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,15 @@ class Evidence:
             if any(view.word == rung for view in kept.views):
                 values = [kept.header.ceilings.get(name) for name in names]
                 return max((value for value in values if value is not None), default=None)
+        return None
+
+    def issue_rate(self, rung: str) -> float | None:
+        """Warp instructions a second that the device had slots for at the clock of the rung's window."""
+        clock = next((row.sm_clock_hz for row in self.rows(rung).values() if row.sm_clock_hz), None)
+        for kept in self.recordings:
+            if any(view.word == rung for view in kept.views):
+                sms = kept.header.device.sm_count
+                return sms * SCHEDULERS * clock if sms and clock else None
         return None
 
     def missing(self, *rungs: str) -> str:

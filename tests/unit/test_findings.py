@@ -145,6 +145,17 @@ def test_hits_are_held_against_each_other_by_source(kept: Recording) -> None:
     assert reading("counted instructions", with_ladder(kept, sass)).held is None
 
 
+def test_products_by_hand_are_held_against_the_librarys(kept: Recording) -> None:
+    """Where they lose, what the loop issues and what the library runs stand beside it."""
+    recorded = Evidence(tuple(recording.read(path) for path in recording.shipped().values()))
+    found = reading("Tensor cores by hand", recorded)
+    assert "wo" in found.ours
+    assert "HMMA.1684" in found.why
+    assert "the library runs `" in found.why
+    assert "_Z" not in found.why
+    assert reading("Tensor cores by hand", Evidence((kept,))) == Reading()
+
+
 def test_what_is_checked_in_is_what_the_shipped_recordings_say() -> None:
     """`make findings` writes both."""
     recordings = [recording.read(path) for path in recording.shipped().values()]
