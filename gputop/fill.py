@@ -31,8 +31,9 @@ MASK64 = (1 << 64) - 1
 BITS = 24
 """Random bits a weight: as many as a float32 holds exactly."""
 
-_CHUNK = 1 << 18
-"""Elements drawn at a time: enough that threads seldom wait for each other between two calls of NumPy."""
+_CHUNK = 1 << 17
+"""Elements drawn at a time: enough that threads seldom wait for each other between two calls of NumPy, and few
+enough that the process keeps their scratch from block to block, which the system would have to clear anew."""
 _BLOCK = 1 << 20
 """Elements handed to a thread at a time."""
 _STEPS = np.arange(1, _CHUNK + 1, dtype=np.uint64) * np.uint64(GAMMA)

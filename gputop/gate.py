@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Doubles = NDArray[np.float64]
     Tokens = NDArray[np.int32]
+    Run = tuple[Tokens, float]
+    """Tokens [batch, seq] of a pass, and what its buffers are poisoned with."""
 
     class Trace(Protocol):
         """A pass that kept every layer's buffers."""
@@ -72,6 +74,15 @@ def need_bytes(dims: Dims) -> int:
     return (activations + tensors + 4 * (MOST_COMPARED + MOST_SCORES)) * np.float64().nbytes
 
 
+def pass_runs(workload: Workload, dims: Dims) -> tuple[Run, ...]:
+    """The passes of the pass gate, neither of which depends on the other.
+
+    Token set 0 in every sequence alike, then set 1 in up to `DISTINCT` different ones.
+    """
+    alike = np.repeat(tokens(workload, 0, 1), dims.batch, axis=0)
+    return tuple(zip((alike, trace_tokens(workload, dims)), POISONS, strict=True))
+
+
 def check_pass(
     run: Callable[[Tokens, float], Floats],
     workload: Workload,
@@ -79,41 +90,39 @@ def check_pass(
     math: Math,
     rows_alike: bool = True,
 ) -> Gate:
-    """The pass gate of one prepared plan; `run(tokens [batch, seq], poison)` gives logits [batch, vocab].
+    """The pass gate of one prepared plan; `run(tokens [batch, seq], poison)` gives logits [batch, vocab]."""
+    outs = (np.array(run(*each)) for each in pass_runs(workload, dims))
+    return judge_pass(tuple(outs), workload, dims, math, rows_alike)
 
-    Token set 0 in every sequence alike, then set 1 in up to `DISTINCT` different ones. Each sequence is
-    held against its own reference; alike ones must give equal bits, unless the plan has a kernel that
-    rounds equal rows differently (`rows_alike` False).
+
+def judge_pass(
+    outs: Sequence[Floats], workload: Workload, dims: Dims, math: Math, rows_alike: bool = True
+) -> Gate:
+    """The pass gate, given the logits [batch, vocab] of each of `pass_runs`.
+
+    Each sequence is held against its own reference; alike ones must give equal bits, unless the plan has a
+    kernel that rounds equal rows differently (`rows_alike` False).
     """
-    alike = np.repeat(tokens(workload, 0, 1), dims.batch, axis=0)
-    unlike = trace_tokens(workload, dims)
     distinct = min(dims.batch, DISTINCT)
-    expected_alike, expected_unlike = references(workload, ((0, 1), (1, distinct)))
+    references_of = references(workload, ((0, 1), (1, distinct)))
     tolerance = PASS_TOLERANCES[math]
     faults: list[str] = []
     errors: list[float | None] = []
-    logits: tuple[float, ...] = ()
-    for token_set, (ids, expected) in enumerate(((alike, expected_alike), (unlike, expected_unlike))):
-        poison = POISONS[token_set]
-        out = np.array(run(ids, poison))
-        rows = expected[np.arange(dims.batch) % len(expected)]
-        error, row = worst_row(out, rows)
+    for token_set, (out, expected, poison) in enumerate(zip(outs, references_of, POISONS, strict=True)):
+        error, row = worst_row(out, expected[np.arange(dims.batch) % len(expected)])
         errors.append(error)
         if not _within(error, tolerance):
             place = f"logits of token set {token_set}, sequence {row}, buffers poisoned with {poison:g}"
             faults.append(_sentence(place, error, tolerance))
-        if token_set == 0:
-            logits = tuple(float(value) for value in out[0, :2])
-            different = _first_unlike(out) if rows_alike else None
-            if different is not None:
-                faults.append(
-                    f"logits of sequences 0 and {different}, whose tokens are alike, differ in their bits"
-                )
+        if token_set == 0 and rows_alike and (different := _first_unlike(out)) is not None:
+            faults.append(
+                f"logits of sequences 0 and {different}, whose tokens are alike, differ in their bits"
+            )
     return Gate(
         status="FAIL" if faults else "PASS pass-only",
         pass_error=_worst(errors),
         tolerance=tolerance,
-        logits=logits,
+        logits=tuple(float(value) for value in outs[0][0, :2]),
         where="; ".join(faults),
     )
 

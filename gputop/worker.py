@@ -10,6 +10,7 @@ import os
 import queue
 import signal
 import socket
+import sys
 import threading
 import time
 import traceback
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
 PROGRESS_PER_S = 5.0
 PROGRESS_BURST = 5.0
 """Short steps in a row are all told; a flood is thinned to the rate above."""
+SWITCH_S = 2e-4
+"""How long a thread busy in Python keeps others waiting. Those that draw the weights call NumPy thousands of
+times, and beside one that loads modules each call would wait for Python's own 5 ms."""
 LAST_STEP_S = 5.0
 """How long the step under way may take after the client is gone."""
 
@@ -59,6 +63,7 @@ def main() -> int:
     """Serve until told goodbye; returns the exit code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable()
+    sys.setswitchinterval(SWITCH_S)
     mark("worker: started")
     requests, events = _take_descriptors()
     try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -45,6 +46,10 @@ class PhaseTimes:
     """`perf_counter`, `event`, `cupti`, `repeat`, `stamp`."""
 
 
+TimedRun = tuple["Floats", float]
+"""Logits [batch, vocab] of a run, and how many seconds the host waited for them."""
+
+
 class Trace(Protocol):
     """A pass that kept every layer's buffers."""
 
@@ -62,6 +67,9 @@ class Prepared(Protocol):
 
     def run(self, tokens: Tokens, poison: float) -> Floats:
         """The timed pass on `tokens` [batch, seq], buffers poisoned first; logits [batch, vocab]."""
+
+    def run_each(self, runs: Sequence[tuple[Tokens, float]]) -> list[TimedRun]:
+        """`run` of each, at once where that computes the same; the host's seconds are no measurement."""
 
     def trace(self, tokens: Tokens, poison: float) -> Trace:
         """The same code with every layer's buffers kept."""
@@ -129,6 +137,18 @@ class BackendModule(Protocol):
 
         NotHere when the device or a library is missing.
         """
+
+
+def run_in_turn(
+    run: Callable[[Tokens, float], Floats], runs: Sequence[tuple[Tokens, float]]
+) -> list[TimedRun]:
+    """Each run after the one before."""
+    done: list[TimedRun] = []
+    for tokens, poison in runs:
+        start = perf_counter()
+        logits = run(tokens, poison)
+        done.append((logits, perf_counter() - start))
+    return done
 
 
 Options = Mapping[str, Any]

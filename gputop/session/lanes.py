@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 from gputop import gate
@@ -13,7 +12,7 @@ from gputop.errors import BadInput
 from gputop.results import Gate, PhaseCheck
 
 if TYPE_CHECKING:
-    from gputop.backends.base import Backend, Floats, Prepared, Say, Tokens
+    from gputop.backends.base import Backend, Prepared, Say
     from gputop.spec import Plan
 
 MOST_IDLE = 4
@@ -101,18 +100,12 @@ class PreparedLanes:
 
     def _gated(self, plan: Plan, prepared: Prepared, say: Say) -> PreparedLane:
         """The pass gate, and on the way how long a pass takes."""
-        times: list[float] = []
-
-        def run(tokens: Tokens, poison: float) -> Floats:
-            start = perf_counter()
-            logits = prepared.run(tokens, poison)
-            times.append(perf_counter() - start)
-            return logits
-
         say(f"checking the answer of {plan.word}")
         workload = self._backend.workload
+        dims = plan_dims(workload, plan)
+        outs, times = zip(*prepared.run_each(gate.pass_runs(workload, dims)), strict=True)
         rows_alike = all(step.kernel.rows_alike for step in prepared.steps)
-        outcome = gate.check_pass(run, workload, plan_dims(workload, plan), plan.math, rows_alike)
+        outcome = gate.judge_pass(outs, workload, dims, plan.math, rows_alike)
         return PreparedLane(plan, prepared, outcome, min(times))
 
     def _make_room(self, plan: Plan, held: tuple[PreparedLane, ...]) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+from typing import TYPE_CHECKING
+
 from gputop.client import Client
 from gputop.protocol import Open
 from gputop.tui.options import Options
+
+if TYPE_CHECKING:
+    from gputop.tui.app import GputopApp
 
 
 def run_tui(options: Options) -> int:
@@ -19,12 +25,22 @@ def run_tui(options: Options) -> int:
                 kernels_dir=options.kernels_dir,
             )
         )
-        # Loading takes as long as the worker needs to open its backend: the two go on side by side.
-        from gputop.tui.app import GputopApp
-
-        app = GputopApp(options, client)
+        app = _load(options, client)
         app.run()
     except BaseException:
         client.kill()
         raise
     return app.return_code or 0
+
+
+def _load(options: Options, client: Client) -> GputopApp:
+    """Takes about as long as the worker needs to open its backend: the two go on side by side."""
+    # Nothing of what is loaded is garbage: looking for some would take a tenth of the time.
+    gc.disable()
+    try:
+        from gputop.tui.app import GputopApp
+
+        return GputopApp(options, client)
+    finally:
+        gc.freeze()
+        gc.enable()

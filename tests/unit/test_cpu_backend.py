@@ -170,6 +170,26 @@ def test_a_pass_allocates_no_activation(backend: CpuBackend) -> None:
     assert peak < activation
 
 
+@pytest.mark.parametrize("word", ["cpu-blas", "cpu-blas,batch=3,prune=on", "cpu-threads"])
+def test_passes_at_once_give_what_they_give_in_turn(backend: CpuBackend, word: str) -> None:
+    ready = prepare(backend, word)
+    runs = gate.pass_runs(TINY, plan_dims(TINY, ready.plan))
+    for (logits, seconds), (ids, poison) in zip(ready.run_each(runs), runs, strict=True):
+        assert logits.tobytes() == ready.run(ids, poison).tobytes()
+        assert seconds > 0
+
+
+def test_each_pass_of_the_gate_finds_its_own_poison(
+    backend: CpuBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the one that runs beside, in memory of its own: a value that is not written shows there too."""
+    monkeypatch.setitem(TABLE, "cpu_blas_gemm", lambda *_: ())
+    ready = prepare(backend, "cpu-blas")
+    outs = [logits for logits, _ in ready.run_each(gate.pass_runs(TINY, plan_dims(TINY, ready.plan)))]
+    assert np.isnan(outs[0]).all()
+    assert (outs[1] == np.float32(1e30)).all()
+
+
 def test_a_pass_that_has_just_run_takes_the_place_of_the_dropped_one(
     backend: CpuBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:

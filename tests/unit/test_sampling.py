@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from gputop.backends.base import PassTimes, PhaseTimes, Trace
+from gputop.backends.base import PassTimes, PhaseTimes, TimedRun, Trace, run_in_turn
 from gputop.results import Gate, Tuned
 from gputop.session.lanes import PreparedLane
 from gputop.session.sampling import LaneSamples, sample_lanes
@@ -34,6 +35,9 @@ class Passes:
 
     def run(self, tokens: Tokens, poison: float) -> Floats:
         return np.zeros((1, 1), np.float32)
+
+    def run_each(self, runs: Sequence[tuple[Tokens, float]]) -> list[TimedRun]:
+        return run_in_turn(self.run, runs)
 
     def trace(self, tokens: Tokens, poison: float) -> Trace:
         raise NotImplementedError

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from contextvars import copy_context
 from dataclasses import dataclass
 from time import perf_counter_ns
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputop.backends.base import PassTimes, PhaseTimes
+from gputop.backends.base import PassTimes, PhaseTimes, TimedRun, run_in_turn
+from gputop.backends.cpu import machine
 from gputop.backends.cpu.kernels import TABLE, Bind, Call
 from gputop.backends.cpu.memory import Floats, Memory
 from gputop.errors import BadInput
@@ -96,18 +99,32 @@ class CpuPrepared:
         """Whether a pass takes so long that it must show signs of life."""
 
     def run(self, tokens: NDArray[np.int32], poison: float) -> Floats:
+        with self._threads():
+            return self._run_own(tokens, poison)
+
+    def run_each(self, runs: Sequence[tuple[NDArray[np.int32], float]]) -> list[TimedRun]:
+        """A plan on one thread leaves the other cores to passes in memory of their own."""
+        if self.plan.threads != "1" or machine.cores() < len(runs):
+            return run_in_turn(self.run, runs)
+        mine, *others = runs
         start = perf_counter_ns()
-        self._run(self._memory, self._bound, tokens, poison)
+        with self._threads(), ThreadPoolExecutor() as pool:
+            # In a copy of the context: whoever listens for signs of life hears those of every pass.
+            begun = [
+                pool.submit(copy_context().run, run_in_turn, self._run_beside, (other,)) for other in others
+            ]
+            done = run_in_turn(self._run_own, (mine,))
+            for pending in begun:
+                done += pending.result()
+        # Whichever ended last has read the same weights.
         self._last_pass.note(self, start)
-        if not self._long and (perf_counter_ns() - start) * NS > LONG_PASS_S:
-            self._long = True
-            self._calls = _flat(self._bound, beat)
-        return self._memory.logits.reshape(self.plan.batch, -1).copy()
+        return done
 
     def trace(self, tokens: NDArray[np.int32], poison: float) -> CpuTrace:
         memory = Memory(self.plan, self._dims, self._weights, keep_layers=True)
         bound = _bind(self._kept_steps, memory, self.plan, self._dims)
-        self._run(memory, bound, tokens, poison)
+        with self._threads():
+            _run(memory, bound, tokens, poison)
         return CpuTrace(memory, self.plan.batch)
 
     def sample_pass(self, passes: int) -> PassTimes:
@@ -177,13 +194,33 @@ class CpuPrepared:
         self._weights = {}
         self._memory.close()
 
-    def _run(self, memory: Memory, bound: Bound, tokens: NDArray[np.int32], poison: float) -> None:
-        memory.poison(poison)
-        np.copyto(memory.tokens, tokens.reshape(-1))
-        # Poison is meant to spread: what it does to the arithmetic is for the gate to say.
-        with self._threads(), np.errstate(all="ignore"):
-            for call in _flat(bound, beat):
-                call()
+    def _run_own(self, tokens: NDArray[np.int32], poison: float) -> Floats:
+        """In the memory of the timed passes."""
+        start = perf_counter_ns()
+        _run(self._memory, self._bound, tokens, poison)
+        self._last_pass.note(self, start)
+        if not self._long and (perf_counter_ns() - start) * NS > LONG_PASS_S:
+            self._long = True
+            self._calls = _flat(self._bound, beat)
+        return self._logits(self._memory)
+
+    def _run_beside(self, tokens: NDArray[np.int32], poison: float) -> Floats:
+        """In memory of its own, the same calls on the same weights."""
+        memory = Memory(self.plan, self._dims, self._weights, keep_layers=False)
+        _run(memory, _bind(self.steps, memory, self.plan, self._dims), tokens, poison)
+        return self._logits(memory)
+
+    def _logits(self, memory: Memory) -> Floats:
+        return memory.logits.reshape(self.plan.batch, -1).copy()
+
+
+def _run(memory: Memory, bound: Bound, tokens: NDArray[np.int32], poison: float) -> None:
+    memory.poison(poison)
+    np.copyto(memory.tokens, tokens.reshape(-1))
+    # Poison is meant to spread: what it does to the arithmetic is for the gate to say.
+    with np.errstate(all="ignore"):
+        for call in _flat(bound, beat):
+            call()
 
 
 def _flat(bound: Bound, *after_each: Call) -> tuple[Call, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from statistics import fmean
 from time import perf_counter
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gputop.backends.base import PassTimes, PhaseTimes, Say, Trace
+from gputop.backends.base import PassTimes, PhaseTimes, Say, TimedRun, Trace, run_in_turn
 from gputop.backends.cuda import kernelkinds
 from gputop.backends.cuda.context import Context
 from gputop.backends.cuda.cupti import KernelRecorder
@@ -132,6 +132,9 @@ class TorchPrepared:
             self._context.synchronize(f"the pass of {self.plan.peer}")
             logits: Floats = self._logits.float().cpu().numpy()
         return logits
+
+    def run_each(self, runs: Sequence[tuple[Tokens, float]]) -> list[TimedRun]:
+        return run_in_turn(self.run, runs)
 
     def trace(self, tokens: Tokens, poison: float) -> Trace:
         raise BadInput(f"{self.plan.peer} keeps no layer's buffers: its pass is checked as a whole.")

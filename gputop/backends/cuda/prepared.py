@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gputop.backends.base import PassTimes, PhaseTimes, Say
+from gputop.backends.base import PassTimes, PhaseTimes, Say, TimedRun, run_in_turn
 from gputop.backends.cuda.bind import Binder, BoundStep, plan_launches
 from gputop.backends.cuda.capture import capture
 from gputop.backends.cuda.context import Context
@@ -101,6 +101,9 @@ class CudaPrepared:
 
     def run(self, tokens: Tokens, poison: float) -> Floats:
         return self._run(self._memory, self._submit, tokens, poison)
+
+    def run_each(self, runs: Sequence[tuple[Tokens, float]]) -> list[TimedRun]:
+        return run_in_turn(self.run, runs)
 
     def trace(self, tokens: Tokens, poison: float) -> CudaTrace:
         """The same kernels outside a graph, with the memory of every layer beside the timed one."""
