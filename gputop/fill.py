@@ -32,8 +32,8 @@ BITS = 24
 """Random bits a weight: as many as a float32 holds exactly."""
 
 _CHUNK = 1 << 17
-"""Elements drawn at a time: enough that threads seldom wait for each other between two calls of NumPy, and few
-enough that the process keeps their scratch from block to block, which the system would have to clear anew."""
+"""Elements drawn at a time: enough that threads seldom wait for each other between two calls of NumPy, and
+few enough that their scratch stays with the process from block to block: the system would clear it anew."""
 _BLOCK = 1 << 20
 """Elements handed to a thread at a time."""
 _STEPS = np.arange(1, _CHUNK + 1, dtype=np.uint64) * np.uint64(GAMMA)
