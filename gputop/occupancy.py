@@ -21,13 +21,9 @@ class Occupancy:
     blocks_per_sm: int
     """0: the launch does not fit at all."""
     warps_per_sm: int
-    fraction: float
-    """`warps_per_sm` over the SM's warp slots."""
     limiters: tuple[str, ...]
     """Every limit that permits no more than `blocks_per_sm`: `warps`, `blocks`, `registers`,
     `shared memory`, `barriers`, or `block size` for a block larger than any SM takes."""
-    blocks_allowed: tuple[tuple[str, int], ...]
-    """Blocks that each limit alone would permit; a limit that the launch does not touch is absent."""
 
 
 def theoretical(
@@ -60,13 +56,10 @@ def theoretical(
         **_by_barriers(sm, barriers),
     }
     blocks = min(allowed.values())
-    warps = blocks * block_warps
     return Occupancy(
         blocks_per_sm=blocks,
-        warps_per_sm=warps,
-        fraction=warps / sm.warps_per_sm,
+        warps_per_sm=blocks * block_warps,
         limiters=tuple(name for name, limit in allowed.items() if limit == blocks),
-        blocks_allowed=tuple(allowed.items()),
     )
 
 

@@ -40,14 +40,12 @@ SHIPPED_SETS: tuple[Wanted, ...] = ((0, 1), (1, 5))
 """Enough for the gate at every batch."""
 
 
-def reference_logits(workload: Workload, token_set: int, sequences: int = 1) -> Doubles:
-    """[sequences, vocab] last-token logits of the first sequences of a token set."""
-    return references(workload, ((token_set, sequences),))[0]
-
-
 @lru_cache(maxsize=8)
 def references(workload: Workload, wanted: tuple[Wanted, ...]) -> tuple[Doubles, ...]:
-    """The logits of several token sets; those kept nowhere are computed in one stacked pass."""
+    """[sequences, vocab] last-token logits of several token sets.
+
+    Those kept nowhere are computed in one stacked pass.
+    """
     kept = {want: _kept(workload, *want) for want in wanted}
     found = {want: logits for want, logits in kept.items() if logits is not None}
     missing = [want for want in wanted if want not in found]

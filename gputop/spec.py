@@ -294,10 +294,6 @@ class Plan:
     word: str = ""
     """How `compare` would spell this plan: RUNG[,TOGGLE=VALUE...][,SITE:KERNEL...]."""
 
-    def kernel_at(self, site: str) -> str:
-        """Name of the kernel at `site`; KeyError if the plan has no such site."""
-        return dict(self.dispatch)[site]
-
     def change(self, **fields: Any) -> Plan:
         return replace(self, **fields)
 

@@ -53,6 +53,8 @@ class Variant:
     """Output tiles that a split kernel has tickets for (its MOST_TILES)."""
     exact: bool = False
     """Takes exact multiples of the tile only."""
+    any_columns: bool = False
+    """But for the columns, whose edge it checks itself."""
     smem_bytes: int = 0
     loads_per_step: float = 1.0
     """L1 or shared-memory wavefronts for 32 outputs and one inner index."""
@@ -132,7 +134,7 @@ def _limits(variant: Variant, task: Task, plan: Plan, dims: Dims) -> str | None:
     part = parts(task, plan, dims)[0]
     sizes = ("rows", part.output.rows), ("columns", part.output.columns), ("inner", task.site.inner)
     for (what, size), multiple in zip(sizes, variant.tile, strict=True):
-        if size % multiple:
+        if size % multiple and not (what == "columns" and variant.any_columns):
             return f"{variant.name} needs {what} a multiple of {multiple}, and {task.site.name} has {size}"
     if (inner := task.site.inner) < variant.splits * variant.tile[2]:
         return f"{variant.name} divides the inner axis by {variant.splits}, and {task.site.name} has {inner}"

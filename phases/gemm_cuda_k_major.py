@@ -90,6 +90,7 @@ def _one_row_k_major(warps: int) -> Variant:
         maths=("fp32", "tf32"),
         loads_per_step=2.0,
         exact=True,
+        any_columns=True,
         pdl=True,
     )
 

@@ -20,15 +20,12 @@ EXPLAINS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The resource that sets the pace, and how clearly."""
+    """The resource that sets the pace, and the one that comes next."""
 
     binds: str
     """One of `TERMS`, `shape`, or `unknown` where no term reaches half of the time."""
     runner_up: str | None
     """The next term; for `shape` and `unknown` the largest."""
-    margin: float | None
-    """How many times the binding term is the runner-up; for `shape` how many times the model falls
-    without it; for `unknown` how many times the time is the largest term."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +77,16 @@ def binding(terms: Terms, time_s: float | None) -> Binding:
     known = shaped(terms)
     ranked = sorted(known, key=lambda name: -known[name])
     if not ranked:
-        return Binding("unknown", None, None)
+        return Binding("unknown", None)
     top, top_s = ranked[0], known[ranked[0]]
     if time_s is not None and top_s < EXPLAINS * time_s:
-        return Binding("unknown", top, _ratio(time_s, top_s))
+        return Binding("unknown", top)
     bare = unshaped(terms)
     top_bare_s = max(bare.values())
     moved = bare[top] < top_bare_s
     if moved or ((terms.shape_factor or 1.0) > SHAPE_BINDS_ABOVE and top_bare_s < top_s):
-        return Binding("shape", top, _ratio(top_s, top_bare_s))
-    if len(ranked) == 1:
-        return Binding(top, None, None)
-    return Binding(top, ranked[1], _ratio(top_s, known[ranked[1]]))
+        return Binding("shape", top)
+    return Binding(top, ranked[1] if len(ranked) > 1 else None)
 
 
 def what_is_left(floor_s: float | None, terms: Terms, time_s: float | None) -> Left:
@@ -144,7 +139,3 @@ def _scaled(terms: Terms, factor: float) -> dict[str, float]:
 def _seconds(terms: Terms, name: str) -> float | None:
     seconds: float | None = getattr(terms, f"{name}_s")
     return seconds
-
-
-def _ratio(large: float, small: float) -> float | None:
-    return large / small if small > 0 else None

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gputop.backends.cuda import compile as compiler
-from gputop.backends.cuda.compile import Cubin, arch_of, compile_source, lowest_arch
+from gputop.backends.cuda.compile import Cubin, arch_of, compile_source
 from gputop.errors import BadInput
 from gputop.paths import cache_dir
 from tests.compile.sources import own_folder
@@ -86,8 +86,6 @@ def test_the_arch_line_decides_where_a_source_runs() -> None:
     assert arch_of("// arch: 90\n", "120") == "sm_120"
     assert arch_of("// arch: 90a\n", "90") == "sm_90a"
     assert arch_of("// arch: 90a\n", "100") is None
-    assert lowest_arch("// arch: 90a\n") == "sm_90a"
-    assert lowest_arch("// no such line\n") == "sm_80"
 
 
 def test_an_empty_log_leaves_pythons_own_bytes_alone() -> None:

@@ -83,7 +83,7 @@ def test_cpu_rungs_resolve_everywhere(rung: str, workload: object) -> None:
 
 def test_the_cpu_ladder_is_the_promised_one() -> None:
     assert tuple(rung.id for rung in CATALOG.rungs_of("cpu")) == CPU_RUNGS
-    assert resolve("cpu-loops").kernel_at("w1") == "cpu_loops_gemm"
+    assert dict(resolve("cpu-loops").dispatch)["w1"] == "cpu_loops_gemm"
     last = resolve("cpu-batch")
     assert (last.layout, last.threads, last.fused_qkv, last.fold, last.prune, last.batch) == (
         ("row", "all", True, True, True, 8)
@@ -126,7 +126,7 @@ def test_words_are_canonical(asked: str, canonical: str) -> None:
 
 def test_a_phases_entry_serves_its_other_sites() -> None:
     plan = resolve("cpu-pruned,qkv:cpu_loops_gemm")
-    assert {plan.kernel_at(site) for site in ("qkv", "kv", "q@1")} == {"cpu_loops_gemm"}
+    assert {dict(plan.dispatch)[site] for site in ("qkv", "kv", "q@1")} == {"cpu_loops_gemm"}
 
 
 @st.composite

@@ -158,7 +158,7 @@ def test_every_known_architecture_is_compared() -> None:
 
 def test_all_limits_that_tie_are_named() -> None:
     tied = theoretical("sm_90", block_threads=256, registers=32)
-    assert (tied.blocks_per_sm, tied.warps_per_sm, tied.fraction) == (8, 64, 1.0)
+    assert (tied.blocks_per_sm, tied.warps_per_sm) == (8, limits("sm_90").warps_per_sm)
     assert tied.limiters == ("warps", "registers")
 
 
@@ -179,7 +179,7 @@ def test_what_does_not_fit_has_no_blocks_and_says_why() -> None:
     assert theoretical("sm_80", 1025, 300).limiters == ("block size", "registers")
     assert theoretical("sm_80", 1024, 65).limiters == ("registers",)
     assert theoretical("sm_120", 128, 32, 0, 100 * 1024).limiters == ("shared memory",)
-    assert theoretical("sm_120", 128, 32, 0, 100 * 1024).fraction == 0
+    assert theoretical("sm_120", 128, 32, 0, 100 * 1024).warps_per_sm == 0
 
 
 @pytest.mark.parametrize(

@@ -73,12 +73,6 @@ def arch_of(text: str, device_arch: str) -> str | None:
     return f"sm_{device_arch}" if int(device_arch) >= int(needed) else None
 
 
-def lowest_arch(text: str) -> str:
-    """The lowest target this source compiles for: `sm_80`, `sm_90a`."""
-    found = _ARCH_LINE.search(text)
-    return f"sm_{found.group(1) if found else LOWEST_ARCH}"
-
-
 @functools.cache
 def toolchain() -> Toolchain:
     """NotHere, with the command that mends it, when NVRTC or CUDA's headers are missing."""

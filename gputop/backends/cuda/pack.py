@@ -12,13 +12,11 @@ Address = Callable[[View | WeightView | Scratch], int]
 """Where an operand's first element lies on the device."""
 
 
-def packed_bytes(args: Sequence[Argument]) -> int:
-    """Size of the struct: pointers, then 4-byte scalars, the tail padded to a pointer."""
-    return len(pack(args, lambda operand: 0))
-
-
 def pack(args: Sequence[Argument], address: Address) -> bytes:
-    """The struct's bytes. BadInput when a pointer follows a scalar, or a number fits no 4 bytes."""
+    """The struct's bytes: pointers, then 4-byte scalars, the tail padded to a pointer.
+
+    BadInput when a pointer follows a scalar, or a number fits no 4 bytes.
+    """
     layout = "<"
     values: list[int | float] = []
     scalars = 0

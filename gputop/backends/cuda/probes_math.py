@@ -124,6 +124,9 @@ class MathProbes:
 
     def _limit(self, probe: MathProbe, clock_hz: float | None) -> float | None:
         facts, context = self._facts, self._context
+        model = find_model(facts.name)
+        # Where no clock was read, the card's highest is a limit still.
+        clock_hz = clock_hz or (model.boost_hz if model else None)
         return pipe_limit(context.arch, probe.name, context.sm_count, clock_hz, facts.name)
 
     def _blocks(self, probe: MathProbe) -> int:
