@@ -22,6 +22,7 @@ KNOWN = {
     "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_3_64x128x64": "attention",
     "_ZN2at6native43_GLOBAL__N__softmax_warp_forwardIfffLi7ELb0ELb0EEEvPT0_PKT_iii": "attention",
     "triton_tem_fused_flex_attention_2": "attention",
+    "triton_tem_fused__scaled_dot_product_efficient_attention_addmm_9": "gemm",
     "triton_per_fused_add_addmm_native_layer_norm_view_4": "pointwise",
     "triton_poi_fused__scaled_dot_product_efficient_attention_clone_1": "pointwise",
     "triton_poi_fused_addmm_relu_5": "pointwise",

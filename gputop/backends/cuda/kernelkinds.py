@@ -23,8 +23,8 @@ class Rule:
 
 RULES = (
     Rule("attention", r"triton_(per|red|poi)_fused_\w*softmax", "Inductor's, where attention is written out"),
-    Rule("pointwise", r"triton_(per|poi|red|for)_", "Inductor's own loops, whatever operations they fuse"),
-    Rule("attention", r"triton_tem_\w*attention|flex_attention", "Inductor's templates"),
+    Rule("pointwise", r"triton_(per|poi|red|for|spl)_", "Inductor's own loops, whatever they fuse"),
+    Rule("attention", r"flex_attention", "Inductor's template for it"),
     Rule("gemm", r"triton_(tem|mm|bmm)_", "Inductor's templates"),
     Rule("attention", r"fmha|flash_(fwd|attn)|sdpa|MemEffAttention", "PyTorch's and cuDNN's, FlashAttention"),
     Rule("attention", r"softmax", "PyTorch's, where attention is written out"),
