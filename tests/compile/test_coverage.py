@@ -13,8 +13,7 @@ LEAST_SHAPES = 2
 def test_a_kernel_is_tried_at_several_shapes(trial: Trial) -> None:
     reached = []
     for shape in SHAPES:
-        asked = (request_for(trial, shape.dims, sets) for sets in shape.sets)
-        if any(not isinstance(request, str) for request in asked):
+        if not isinstance(request_for(trial, shape), str):
             reached.append(shape.name)
         if len(reached) == LEAST_SHAPES:
             return

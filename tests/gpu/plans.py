@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 from gputop.catalog import Catalog
@@ -19,28 +19,31 @@ ANY_SHAPE: dict[Layout, str] = {"row": "cublas", "transposed": "gemm_one_row"}
 MATHS: tuple[Math, ...] = ("fp32", "tf32")
 
 Sets = tuple[tuple[str, str], ...]
-FUSED: Sets = (("fused_stores", "on"), ("fused_qkv", "on"), ("prune", "on"))
+ALONE: Sets = ()
+PAIR: Sets = (("batch", "2"),)
+FUSED: Sets = (*PAIR, ("fused_stores", "on"), ("fused_qkv", "on"), ("prune", "on"))
 FOLDED: Sets = (*FUSED, ("fold", "on"))
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Sizes that are tried, and with which toggles besides a batch of two."""
+    """Sizes that are tried, and with which toggles."""
 
     name: str
     dims: Dims
     sets: tuple[Sets, ...]
+    """Tried in order: the first that a kernel can be had with."""
 
     def workload(self, seed: int) -> Workload:
         return Workload(self.name, self.dims, seed)
 
 
 SHAPES = (
-    Shape("mini", STANDARD["mini"].dims, ((), FOLDED)),
+    Shape("mini", STANDARD["mini"].dims, (ALONE, FOLDED)),
     Shape("tiles", Dims(2, 384, 6, 1152, 64, 384), (FOLDED,)),
-    Shape("one-token", Dims(2, 64, 4, 256, 1, 50), ((), FOLDED)),
-    Shape("odd", Dims(2, 72, 3, 200, 127, 77), ((), FUSED)),
-    Shape("one-more", Dims(2, 256, 4, 1024, 129, 256), ((), FUSED)),
+    Shape("one-token", Dims(2, 64, 4, 256, 1, 50), (FOLDED, PAIR)),
+    Shape("odd", Dims(2, 72, 3, 200, 127, 77), (PAIR,)),
+    Shape("one-more", Dims(2, 256, 4, 1024, 129, 256), (FUSED, PAIR)),
 )
 """Two of exact multiples of every tile, with parts of every number; then 1, 127 and 129 rows a sequence, and
 widths and depths that no tile divides."""
@@ -77,12 +80,17 @@ def trials() -> tuple[Trial, ...]:
     return tuple(found)
 
 
-def request_for(trial: Trial, dims: Dims, sets: Sets) -> PlanRequest | str:
-    """A plan with the kernel at every site that it can serve, or why it can serve none of these shapes."""
-    sets = (("math", trial.math), ("layout", trial.layout), ("batch", "2"), *sets)
+def request_for(trial: Trial, shape: Shape) -> PlanRequest | str:
+    """A plan with the kernel at every site of this shape that it can serve, or why it can serve none."""
+    asked = [_request(trial, shape.dims, sets) for sets in shape.sets]
+    return next((request for request in asked if not isinstance(request, str)), asked[0])
+
+
+def _request(trial: Trial, dims: Dims, sets: Sets) -> PlanRequest | str:
+    sets = (("math", trial.math), ("layout", trial.layout), *sets)
     base = [(phase, ANY_SHAPE[trial.layout]) for phase in PRODUCTS]
     pruned = ("prune", "on") in sets
-    sites = catalog().sites(replace(dims, batch=2), pruned)
+    sites = catalog().sites(dims, pruned)
     phases = trial.kernel.covers[:1] if trial.kernel.fuses else trial.kernel.covers
     uses: list[tuple[str, str]] = []
     why = ""

@@ -35,6 +35,8 @@ class Fault:
     """The header that holds the text, where it is not the source."""
     late: Change | None = None
     """Makes one warp or block late, at a place where only a barrier helps."""
+    also: tuple[Change, ...] = ()
+    """What goes with the change, so that it is the only thing wrong."""
 
     @property
     def id(self) -> str:
@@ -42,7 +44,7 @@ class Fault:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        return (self.change,) if self.late is None else (self.change, self.late)
+        return (self.change, *self.also, *((self.late,) if self.late else ()))
 
 
 def altered(folder: Path, file: str, changes: tuple[Change, ...]) -> Path:
@@ -83,6 +85,7 @@ REGISTER_TILED = "coalesced,w1:gemm_register_tiled"
 SASS = "coalesced,w1:gemm_sass_fp32_square_1"
 WMMA = "oracle-tf32,w1:gemm_wmma_short_1"
 K_MAJOR = "oracle-tf32,layout=row,w1:gemm_k_major_short_1"
+WARPGROUP = "oracle-tf32,layout=row,w1:gemm_warpgroup_96_4"
 PARALLEL = "coalesced,attention:attention_parallel"
 FLASH = "coalesced,attention:attention_flash"
 FLASH_TENSOR = "oracle-tf32,attention:attention_flash_tensor"
@@ -110,6 +113,11 @@ MISSING_BARRIERS = (
     Fault(
         "missing barrier", "gemm/11_k_major.cu", RING, K_MAJOR, "w1" + FIRST,
         late=late_warp("copy_async_wait<STAGES - 2>();"),
+    ),
+    Fault(
+        "missing cluster barrier", "gemm/19_warpgroup.cu", ("    cluster_show();\n", ""),
+        WARPGROUP, "w1" + FIRST, late=late_warp("float* const to = part", "rank == 1"),
+        also=(("cluster_wait();\n    for (int i = threadIdx.x;", "for (int i = threadIdx.x;"),),
     ),
     Fault(
         "missing barrier", "gemm/10_one_row.cu",

@@ -24,7 +24,10 @@ EXPECTED = (
     "dram_copy",
     "l2_read",
     "fp32",
+    "l2_latency",
+    "dram_latency",
     "launch_stream",
+    "launch_queued",
     "launch_graph",
     "launch_dependent",
     "call",
@@ -78,3 +81,23 @@ def test_a_dependent_launch_costs_less_when_it_may_start_early(measured: tuple[s
         pytest.skip("this architecture has no programmatic dependent launch")
     assert dependent is not None
     assert early < dependent
+
+
+def test_a_load_takes_longest_from_dram_and_less_than_a_dependent_launch(
+    measured: tuple[str, Ceilings],
+) -> None:
+    l2_s, dram_s, launch_s = (measured[1].get(n) for n in ("l2_latency", "dram_latency", "launch_dependent"))
+    assert l2_s is not None
+    assert dram_s is not None
+    assert launch_s is not None
+    assert 1.5 * l2_s < dram_s
+    assert l2_s < launch_s, "a dependent launch waits for at least one load"
+
+
+def test_a_queued_launch_costs_less_than_one_that_the_host_is_waited_for(
+    measured: tuple[str, Ceilings],
+) -> None:
+    queued, enqueued = measured[1].get("launch_queued"), measured[1].get("launch_stream")
+    assert queued is not None
+    assert enqueued is not None
+    assert queued < enqueued
