@@ -21,13 +21,14 @@ WEIGHT_SHARE: Mapping[Math, float] = {"fp32": 1.0, "tf32": 1.0, "bf16": 0.5}
 """Stored weight bytes over those that `Work` counts in 4-byte words."""
 
 LAUNCH_COSTS: Mapping[Mode, tuple[str, ...]] = {
-    "stream": ("launch_stream",),
+    "stream": ("launch_queued", "launch_stream"),
     "graph": ("launch_dependent", "launch_graph"),
     "pdl": ("launch_pdl",),
     "call": ("call",),
 }
-"""Ceilings that price one launch; the first that was measured counts. The nodes of a pass depend on
-each other, so a dependent node is nearer to the truth than an empty one."""
+"""Ceilings that price one launch; the first that was measured counts. The launches of a pass depend on
+each other, so a dependent one is nearer to the truth than an empty one; and phases are timed with all of a
+pass enqueued before it starts, so what the host takes to enqueue a launch is no part of their time."""
 
 
 class Rates(Protocol):

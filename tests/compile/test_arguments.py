@@ -39,6 +39,8 @@ MEASURE_STRUCTS = {
     ("measure/mma.cu", "mma_bf16_loop"): 24,
     ("measure/wgmma.cu", "wgmma_tf32_loop"): 24,
     ("measure/wgmma.cu", "wgmma_bf16_loop"): 24,
+    ("measure/latency.cu", "link_nodes"): 32,
+    ("measure/latency.cu", "chase"): 24,
     ("measure/dependent.cu", "dependent"): 24,
     ("measure/dependent.cu", "dependent_pdl"): 24,
 }

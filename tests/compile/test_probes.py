@@ -49,8 +49,26 @@ def test_bandwidth_probes_keep_eight_wide_loads_in_flight(entry: str) -> None:
     assert loop("measure/bandwidth.cu", entry).count(r"LDG\..*128") == 8
 
 
-def test_the_l2_probe_passes_l1_by() -> None:
+@pytest.mark.parametrize("probe", [("bandwidth.cu", "l2_read"), ("latency.cu", "chase")], ids="/".join)
+def test_the_l2_probes_pass_l1_by(probe: tuple[str, str]) -> None:
     """A load that must see what other SMs wrote can't be answered by this SM's own cache."""
-    loads = [opcode for opcode in loop("measure/bandwidth.cu", "l2_read").mix if opcode.startswith("LDG")]
+    source, entry = probe
+    loads = [opcode for opcode in loop(f"measure/{source}", entry).mix if opcode.startswith("LDG")]
     assert loads
     assert all(opcode.endswith("STRONG.GPU") for opcode in loads), loads
+
+
+def test_a_walk_is_loads_and_nothing_that_adds_to_their_latency() -> None:
+    """Each load's address is what the one before gave, as it came: no arithmetic between them."""
+    cubin = sources.cubin("measure/latency.cu", ARCH)
+    assert cubin is not None
+    walk = loop("measure/latency.cu", "chase")
+    try:
+        body = disassemble(cubin, "chase")[walk.first : walk.last + 1]
+    except NotHere as error:
+        pytest.skip(str(error))
+    loads = [instruction.operands for instruction in body if instruction.opcode.startswith("LDG.E.64")]
+    assert len(loads) == walk.count("LDG") == 16
+    targets = [operands.split(",")[0] for operands in loads]
+    bases = [operands.rsplit("[", 1)[1].split(".")[0] for operands in loads]
+    assert bases == [targets[-1], *targets[:-1]]

@@ -236,6 +236,14 @@ def test_a_launch_costs_what_was_measured_in_its_mode(mode: str, cost_s: float |
     )
 
 
+def test_a_launch_of_a_stream_is_priced_as_one_that_is_never_late() -> None:
+    """Phases are timed with the whole pass enqueued: the host's time for a launch is not in theirs."""
+    both = ceilings(launch_stream=5 * US, launch_queued=1.5 * US)
+    assert h200_terms(QKV, rates=both, mode="stream", launches=2).launch_s == pytest.approx(3 * US)
+    old = ceilings(launch_stream=5 * US)
+    assert h200_terms(QKV, rates=old, mode="stream", launches=2).launch_s == pytest.approx(10 * US)
+
+
 def test_bytes_read_again_raise_dram_and_never_lower_it() -> None:
     once = h200_terms(QKV).dram_s
     assert once is not None

@@ -14,6 +14,7 @@ from gputop.backends.base import Say
 from gputop.backends.cuda.bind import Libraries
 from gputop.backends.cuda.context import Context
 from gputop.backends.cuda.health import Nvml
+from gputop.backends.cuda.probes_latency import LatencyProbes
 from gputop.backends.cuda.probes_launch import LaunchProbes
 from gputop.backends.cuda.probes_math import MATH_PROBES, MathProbes
 from gputop.backends.cuda.probes_memory import MemoryProbes
@@ -38,6 +39,7 @@ class Prober:
         self._facts = facts
         self._memory = MemoryProbes(context, tools, timer, nvml, facts)
         self._math = MathProbes(context, tools, timer, libraries, nvml, facts)
+        self._latency = LatencyProbes(context, tools, timer, nvml)
         self._launch = LaunchProbes(context, tools, timer)
 
     def measure(self, say: Say) -> Ceilings:
@@ -45,6 +47,8 @@ class Prober:
         items: list[Ceiling] = []
         say("measuring DRAM and L2")
         items += self._memory.measure()
+        say("measuring how long a load takes")
+        items += self._latency.measure()
         for probe in MATH_PROBES:
             if self._math.offered(probe):
                 say(f"measuring {probe.title}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from time import perf_counter
 
 import numpy as np
@@ -50,6 +51,11 @@ class LaunchProbes:
                 self._graph(empties) / LAUNCHES,
                 f"a graph of {LAUNCHES} empty nodes in a chain",
             ),
+            _cost(
+                "launch_queued",
+                self._queued(self._there_and_back("dependent", pdl=False)) / DEPENDENT,
+                f"{shape}, all enqueued before the first starts",
+            ),
             _cost("launch_dependent", self._chain("dependent", pdl=False) / DEPENDENT, f"a graph of {shape}"),
         ]
         if int(self._context.arch) >= FIRST_WITH_PDL:
@@ -71,10 +77,17 @@ class LaunchProbes:
         def launch() -> None:
             graph.launch(self._context.stream)
 
-        replay: Call = launch
-        return min(self._timer.whole([replay])[0] for _ in range(RUNS))
+        return self._queued([launch])
+
+    def _queued(self, calls: Sequence[Call]) -> float:
+        """Device seconds of calls that all wait in the stream when the first starts."""
+        return min(self._timer.whole(calls)[0] for _ in range(RUNS))
 
     def _chain(self, entry: str, pdl: bool) -> float:
+        """Device seconds of `DEPENDENT` launches as one graph, each in need of the one before."""
+        return self._graph(self._there_and_back(entry, pdl))
+
+    def _there_and_back(self, entry: str, pdl: bool) -> list[KernelLaunch]:
         blocks = self._context.sm_count
         count = blocks * DEPENDENT_THREADS
         buffers = [self._context.array((count,), np.float32, "a probe") for _ in range(2)]
@@ -90,7 +103,7 @@ class LaunchProbes:
             )
             for i in (0, 1)
         ]
-        return self._graph(there_and_back * (DEPENDENT // 2))
+        return there_and_back * (DEPENDENT // 2)
 
 
 def _cost(name: str, seconds: float, how: str) -> Ceiling:

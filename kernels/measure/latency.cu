@@ -1,0 +1,54 @@
+// Ceilings of waiting: one thread reads an address, and there finds the next one to read. Nothing overlaps, so
+// the time of many such loads over their number is the time of one.
+// Nodes lie `stride_bytes` apart, in windows of a power of two of them: link_nodes points each at another of its
+// window, in an order without a pattern of addresses, and the last of a window at the first of the next. A walk
+// stays in a window until it has seen all of it, so that few address translations are missed on the way.
+// A launch goes on where the one before stopped: no node is met again before all have been.
+#include "stamp.cuh"
+
+struct LinkArgs {
+    char* nodes;
+    void** at;   // where the walk stands
+    int windows;
+    int window_nodes;   // a power of two
+    int stride_bytes;
+};
+
+struct ChaseArgs {
+    void** at;
+    long long* elapsed;   // cycles, ns
+    int loads;            // a multiple of UNROLL
+};
+
+constexpr int UNROLL = 16;
+
+extern "C" __global__ void link_nodes(const __grid_constant__ LinkArgs args) {
+    const int count = args.windows * args.window_nodes;
+    if (blockIdx.x == 0 && threadIdx.x == 0) *args.at = args.nodes;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+        const int window = i / args.window_nodes, place = i % args.window_nodes;
+        // A full period modulo any power of two: the factor is 1 modulo 4, the addend odd.
+        const int next = static_cast<int>(place * 1664525u + 1013904223u) & (args.window_nodes - 1);
+        const int next_window = next == 0 ? (window + 1) % args.windows : window;
+        const long long node = static_cast<long long>(next_window) * args.window_nodes + next;
+        *reinterpret_cast<void**>(args.nodes + static_cast<long long>(i) * args.stride_bytes) =
+            args.nodes + node * args.stride_bytes;
+    }
+}
+
+// .cg passes L1 by.
+__device__ __forceinline__ void* follow(void* node) {
+    return reinterpret_cast<void*>(__ldcg(static_cast<const unsigned long long*>(node)));
+}
+
+extern "C" __global__ void chase(const __grid_constant__ ChaseArgs args) {
+    void* node = *args.at;
+    const Stamp begin = now();
+#pragma unroll 1
+    for (int done = 0; done < args.loads; done += UNROLL) {
+#pragma unroll
+        for (int i = 0; i < UNROLL; ++i) node = follow(node);
+    }
+    *args.at = node;
+    report(begin, args.elapsed);
+}
