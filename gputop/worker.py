@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
 from gputop import __version__, pulse
+from gputop.backends import foresee
 from gputop.errors import BadInput, DeviceLost, GputopError, WorkerLost
 from gputop.protocol import (
     PROTOCOL_VERSION,
@@ -168,6 +169,8 @@ class _Worker:
                 if self._newest is not None:
                     self._newest.stop.set()
                 continue
+            if isinstance(request, Open) and self._session is None:
+                foresee(request.backend, request.workload, request.device)
             self._newest = _Job(request)
             self._jobs.put(self._newest)
 

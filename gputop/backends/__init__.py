@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING
 
 from gputop.errors import unknown_name
 
 if TYPE_CHECKING:
     from gputop.backends.base import BackendModule
+    from gputop.spec import Workload
 
 MODULES = {
     "cuda": "gputop.backends.cuda",
@@ -22,3 +24,20 @@ def load(name: str) -> BackendModule:
         raise unknown_name("backend", name, ("auto", *MODULES))
     module: BackendModule = importlib.import_module(MODULES[name])
     return module
+
+
+def foresee(name: str, workload: Workload, device: str | None) -> None:
+    """Begin what opening a backend is going to wait for, while the rest of a session is loaded.
+
+    A guess: where it is wrong, or what it needs is not here, the opening says so and nothing is lost.
+    """
+    if name == "auto":
+        name = "cuda" if _installed("cupy") else "cpu"
+    if name == "cuda":
+        importlib.import_module("gputop.backends.cuda.waking").begin(device)
+    elif name == "cpu":
+        importlib.import_module("gputop.backends.cpu.early").begin(workload)
+
+
+def _installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None

@@ -285,7 +285,7 @@ def test_memory_needed_is_what_preparing_and_both_gates_take(
     monkeypatch.setattr(gate, "MOST_COMPARED", 1 << 12)
     for module in ("gate", "reference", "phases.attention"):
         monkeypatch.setattr(f"gputop.{module}.MOST_SCORES", 1 << 12)
-    monkeypatch.setattr("gputop.backends.cpu.backend.EARLY_BYTES", 0)
+    monkeypatch.setattr("gputop.backends.cpu.early.EARLY_BYTES", 0)
     opened = cpu.open_backend(Workload("sized", Dims(*sizes)), None, silent)
     plan = resolve(word, opened.workload)
     gc.collect()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from threading import Thread
 
 from gputop import buffers, gate, phases, weights
 from gputop.backends.base import Say
-from gputop.backends.cpu import ceilings, machine
+from gputop.backends.cpu import ceilings, early, machine
 from gputop.backends.cpu.memory import Floats, own_copy
 from gputop.backends.cpu.prepared import CpuPrepared, LastPass
 from gputop.catalog import plan_dims
@@ -16,8 +15,6 @@ from gputop.fill import tokens
 from gputop.results import Ceilings, DeviceFacts, Health
 from gputop.spec import WORD_BYTES, Dims, Layout, Plan, Step, Workload
 
-EARLY_BYTES = 1 << 30
-"""Weights no larger than this are drawn before they are asked for: a second's work at most."""
 MASTER_FORM: tuple[Layout, bool] = ("row", False)
 """Layout and fold of the canonical weights, which plans of this form use as they are."""
 
@@ -36,14 +33,8 @@ class CpuBackend:
         self._ceilings: Ceilings | None = None
         self._prepared: list[CpuPrepared] = []
         self._last_pass = LastPass()
-        self._has_master = False
+        self._has_master = early.begin(workload)
         """Whether the canonical weights were drawn, which stay, or are being."""
-        self._early: Thread | None = None
-        """Draws them while a front end still gets ready to ask for something."""
-        if weights.weight_bytes(workload.dims) <= EARLY_BYTES < self.free_bytes() // 2:
-            self._has_master = True
-            self._early = Thread(target=weights.master, args=(workload,), name="weights", daemon=True)
-            self._early.start()
         self._stored: dict[tuple[Layout, bool], dict[str, Floats]] = {}
         """Layout and fold -> the weights in that form."""
 
@@ -131,10 +122,8 @@ class CpuBackend:
         return self._stored[form]
 
     def _master(self) -> dict[str, Floats]:
-        if self._early is not None:
-            self._early.join()
         self._has_master = True
-        return weights.master(self.workload)
+        return early.master(self.workload)
 
 
 def available() -> str | None:

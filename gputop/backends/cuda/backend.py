@@ -12,15 +12,14 @@ from gputop.backends.cuda.bind import Binder, Libraries, plan_launches
 from gputop.backends.cuda.compile import toolchain
 from gputop.backends.cuda.context import Context
 from gputop.backends.cuda.cupti import open_recorder
-from gputop.backends.cuda.devices import choose, visible_devices
 from gputop.backends.cuda.faults import explained
-from gputop.backends.cuda.health import Nvml
 from gputop.backends.cuda.memory import scratch_bytes
 from gputop.backends.cuda.prepared import CudaPrepared
 from gputop.backends.cuda.refusal import refusal
 from gputop.backends.cuda.sources import Sources
 from gputop.backends.cuda.timing import Timer
 from gputop.backends.cuda.tools import Tools
+from gputop.backends.cuda.waking import awake
 from gputop.backends.cuda.weights import DeviceWeights, check_fill, plan_weight_bytes
 from gputop.catalog import plan_dims
 from gputop.registry import Registry
@@ -41,15 +40,14 @@ class CudaBackend:
 
     def __init__(self, workload: Workload, device: str | None, say: Say, kernels_dir: Path | None) -> None:
         """NotHere when the device is not here; BadInput when memory or a measuring kernel is refused."""
-        mark("cuda: devices and NVML")
+        mark("cuda: the device")
         self.workload = workload
-        self._device = choose(visible_devices(), device)
-        self._nvml = Nvml(self._device.uuid)
-        before = self._nvml.pids()
+        found = awake(device)
+        self._device, self._nvml = found.device, found.nvml
         say(f"opening {self._device.name}")
         self._context = Context(self._device.index)
         mark("cuda: kernels and rungs")
-        self._nvml.appeared_since(before)
+        self._nvml.appeared_since(found.before)
         self._sources = Sources.before_ours(kernels_dir)
         self._registry = Registry.load(kernels_dir)
         self._tools = Tools(self._context, self._sources)

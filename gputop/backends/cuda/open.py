@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import threading
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gputop.backends.base import Say
 from gputop.backends.cuda.compile import MEND, toolchain
+from gputop.backends.cuda.waking import begin
 from gputop.errors import NotHere
 from gputop.spec import Workload
 from gputop.times import mark
@@ -39,19 +38,12 @@ def open_backend(
     NotHere when the device, the driver or a library is missing.
     """
     # The driver takes its time to start, which the imports may take too.
-    threading.Thread(target=_start_driver, name="cuda-driver", daemon=True).start()
+    begin(device)
     _require()
     mark("cuda: importing the backend")
     from gputop.backends.cuda.backend import CudaBackend
 
     return CudaBackend(workload, device, say, kernels_dir)
-
-
-def _start_driver() -> None:
-    with suppress(Exception):
-        from cuda.bindings import driver
-
-        driver.cuInit(0)
 
 
 def _require() -> None:
