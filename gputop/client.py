@@ -232,9 +232,10 @@ class Client:
         requests: Sequence[PlanRequest],
         *,
         seconds: float | None = None,
+        check_phases: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Ladder:
-        request = MeasureLadder(requests=tuple(requests), seconds=seconds)
+        request = MeasureLadder(requests=tuple(requests), seconds=seconds, check_phases=check_phases)
         return self._ask(request, LadderDone, on_progress).ladder
 
     def check(self, request: PlanRequest, *, on_progress: OnProgress | None = None) -> Gate:

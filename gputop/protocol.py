@@ -49,13 +49,15 @@ class Measure(Message, tag="measure", frozen=True, kw_only=True):
     check_phases: bool = False
     """Run the phase gate too, before the window."""
     first_look: bool = False
-    """Show something soon: ceilings that are still to be measured are left to a later window."""
+    """Show something soon: advice, and ceilings still to be measured, are left to a later window."""
 
 
 class MeasureLadder(Message, tag="ladder", frozen=True, kw_only=True):
     id: int = 0
     requests: tuple[PlanRequest, ...]
     seconds: float | None = None
+    check_phases: bool = False
+    """Run the phase gate of each too, before the window."""
 
 
 class Check(Message, tag="check", frozen=True, kw_only=True):

@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 MEASURING = "measure/"
 """Sources that measure the device and compute no phase: theirs is the cuda backend."""
+MOST_FORMS = 64
+"""Passes whose tasks are remembered, which differ in more than their kernels."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,21 @@ class Registry:
         return tuple(dict.fromkeys(site for site, _ in self._instances(dims, pruned)))
 
     def pass_tasks(self, plan: Plan, dims: Dims, keep_layers: bool) -> tuple[Task, ...]:
-        """Every task of a pass in order. `keep_layers`: each layer writes its own slots."""
-        by_name = {phase.name: phase for phase in self.phases}
-        return tuple(
-            by_name[site.phase].task(site, layer, plan, dims, keep_layers)
-            for site, layer in self._instances(dims, plan.prune)
-        )
+        """Every task of a pass in order. `keep_layers`: each layer writes its own slots.
+
+        Which kernels the plan chooses is nothing to a task, and not told to it.
+        """
+        form = plan.change(rung="", word="", dispatch=())
+        known, key = self._tasks, (form, dims, keep_layers)
+        if key not in known:
+            if len(known) == MOST_FORMS:
+                known.clear()
+            by_name = {phase.name: phase for phase in self.phases}
+            known[key] = tuple(
+                by_name[site.phase].task(site, layer, form, dims, keep_layers)
+                for site, layer in self._instances(dims, plan.prune)
+            )
+        return known[key]
 
     def steps(self, plan: Plan, dims: Dims, keep_layers: bool = False) -> tuple[Step, ...]:
         """The pass as launches see it: a fusing kernel takes its consecutive tasks together.
@@ -99,6 +110,11 @@ class Registry:
     @cached_property
     def _kernels_for(self) -> dict[tuple[str, str], tuple[Kernel, ...]]:
         """What `kernels_for` has found: a screen asks it for thousands of plans."""
+        return {}
+
+    @cached_property
+    def _tasks(self) -> dict[tuple[Plan, Dims, bool], tuple[Task, ...]]:
+        """What `pass_tasks` has found, likewise."""
         return {}
 
     @cached_property

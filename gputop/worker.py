@@ -216,7 +216,13 @@ class _Worker:
                 )
                 return Measured(id=request.id, window=window)
             case MeasureLadder():
-                ladder = self._opened().measure_ladder(request.requests, request.seconds, stop.is_set, say)
+                ladder = self._opened().measure_ladder(
+                    request.requests,
+                    request.seconds,
+                    stop.is_set,
+                    say,
+                    check_phases=request.check_phases,
+                )
                 return LadderDone(id=request.id, ladder=ladder)
             case Check():
                 return Checked(id=request.id, gate=self._opened().check(request.request, say))

@@ -54,7 +54,10 @@ def _run(options: argparse.Namespace) -> int:
         requests = _requests(bench, options)
         ladder = bench.survive(
             lambda: bench.client.measure_ladder(
-                requests, seconds=options.seconds, on_progress=bench.narrator.progress
+                requests,
+                seconds=options.seconds,
+                check_phases=output.exports and not options.routing,
+                on_progress=bench.narrator.progress,
             )
         )
         _show(ladder, options, output)

@@ -31,15 +31,21 @@ PHASE_ROUNDS = 2
 
 
 def measure_ladder(
-    bench: Bench, plans: Sequence[Plan], seconds: float | None, stop: Stop, say: Say
+    bench: Bench,
+    plans: Sequence[Plan],
+    seconds: float | None,
+    stop: Stop,
+    say: Say,
+    *,
+    check_phases: bool = False,
 ) -> Ladder:
-    """Every plan gated, then all that pass sampled alternately.
+    """Every plan gated, with `check_phases` phase by phase too, then all that pass sampled alternately.
 
     One that can't be prepared is an entry with the reason, unless that holds of them all.
     """
     time_utc = datetime.now(UTC).isoformat(timespec="seconds")
     bench.windows += 1
-    lanes, refused = _prepare(bench, plans, say)
+    lanes, refused = _prepare(bench, plans, check_phases, say)
     sampled = {word: LaneSamples(lane) for word, lane in lanes.items() if lane.gate.ok}
     stopped_because = "no rung passes its gate"
     if sampled:
@@ -73,14 +79,17 @@ def measure_ladder(
 
 
 def _prepare(
-    bench: Bench, plans: Sequence[Plan], say: Say
+    bench: Bench, plans: Sequence[Plan], check_phases: bool, say: Say
 ) -> tuple[dict[str, PreparedLane], dict[str, Gate]]:
     """The lanes that could be prepared, and for each other plan a gate that says why it was not checked."""
     lanes: dict[str, PreparedLane] = {}
     errors: dict[str, GputopError] = {}
     for plan in plans:
         try:
-            lanes[plan.word] = bench.lanes.get(plan, say, held=lanes.values())
+            lane = bench.lanes.get(plan, say, held=lanes.values())
+            if check_phases or not lane.gate.ok:
+                bench.lanes.check_phases(lane, say)
+            lanes[plan.word] = lane
         except DeviceLost:
             raise
         except GputopError as error:

@@ -134,7 +134,7 @@ class Replay:
             return alone
         return replace(alone, verdict=f"{plan} and {other} did not run in one window of this recording.")
 
-    def measure_ladder(self, requests: Sequence[PlanRequest], *_: object) -> Ladder:
+    def measure_ladder(self, requests: Sequence[PlanRequest], *_: object, **__: object) -> Ladder:
         """The recorded ladder, or those of its rungs that were asked for, in its order."""
         ladder = self._kept.ladder
         if ladder is None:

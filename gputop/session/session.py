@@ -125,7 +125,7 @@ class Session:
 
         `aa` pairs the current plan with an independently prepared copy of itself. `seconds` is the
         longest time to sample; by default a comparison goes on until its interval can be known.
-        A `first_look` does not wait for ceilings: where none are known its rows have no floors.
+        A `first_look` waits for no advice and no ceilings: where none are known its rows have no floors.
         `stop` is asked between samples. A plan that fails its gate has no times.
         """
         plan = self._bench.resolve(current)
@@ -139,11 +139,13 @@ class Session:
         seconds: float | None = None,
         stop: Stop = _never,
         say: Say = _silent,
+        *,
+        check_phases: bool = False,
     ) -> Ladder:
         """Several plans alternately in one window, each against the one before it; none given: every rung."""
         wanted = requests or [PlanRequest(view.id) for view in self.rung_views() if not view.refused]
         plans = [self._bench.resolve(request) for request in wanted]
-        return measure_ladder(self._bench, plans, seconds, stop, say)
+        return measure_ladder(self._bench, plans, seconds, stop, say, check_phases=check_phases)
 
     def check(self, request: PlanRequest, say: Say = _silent) -> Gate:
         """Both gates of a plan, remembered while it stays prepared."""

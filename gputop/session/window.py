@@ -42,7 +42,7 @@ class Order:
     seconds: float | None
     check_phases: bool
     first_look: bool = False
-    """Leave ceilings that are still to be measured to a later window."""
+    """Leave ceilings that are still to be measured, and the advice, to a later window."""
 
 
 def measure_window(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
@@ -76,7 +76,7 @@ def _measure(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
     advice = ""
     if sampled:
         machine = bench.machine(say, health, measure=not order.first_look)
-        rows, advice = _read(bench, sampled, comparison, occasion, machine)
+        rows, advice = _read(bench, sampled, comparison, occasion, machine, advise=not order.first_look)
         notes = (*notes, *_untrusted(machine.ceilings))
     return Window(
         number=bench.windows,
@@ -193,6 +193,7 @@ def _read(
     comparison: Comparison | None,
     occasion: Occasion,
     machine: Machine,
+    advise: bool,
 ) -> tuple[dict[Role, tuple[Row, ...]], str]:
     """The rows of each lane, and the advice on the current one."""
     rows: dict[Role, tuple[Row, ...]] = {}
@@ -202,7 +203,7 @@ def _read(
         physics = bench.physics(plan, lane, machine)
         ends_here = comparison if role == "current" else None
         rows[role] = lane_rows(occasion, lane, bench.dims(plan), physics, ends_here)
-        if role == "current":
+        if role == "current" and advise:
             advice = bench.advice(plan, rows[role], physics, machine)
     return rows, advice
 

@@ -151,6 +151,7 @@ def test_the_ladder_sets_measured_beside_predicted_and_its_changes_add_up(
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["rung"] for row in rows] == ["cpu-loops", "cpu-transposed", "cpu-blas"]
+    assert {row["gate"] for row in rows} == {"PASS"}, "every phase, before anything is exported"
     assert float(rows[2]["predicted"]) > 1
     assert float(rows[2]["device_s"]) > 0
     assert "cpu-loops -> cpu-transposed" in done.stdout

@@ -266,6 +266,21 @@ def test_a_rung_that_fails_has_no_time_in_the_ladder(
     assert (blas.device_s, blas.ratio_before, blas.ratio_first) == (None, None, None)
 
 
+def test_what_the_logits_hide_has_no_time_in_a_ladder_that_is_exported(
+    monkeypatch: pytest.MonkeyPatch, session: Session
+) -> None:
+    plant(monkeypatch, ATTEND, "attention", masked_late)
+    rungs = [parse_word("cpu-loops"), parse_word("cpu-blas,layout=transposed")]
+    _, blind = session.measure_ladder(rungs, 0.05).entries
+    assert blind.gate.status == "PASS pass-only"
+    loops, seen = session.measure_ladder(rungs, 0.05, check_phases=True).entries
+    assert loops.gate.status == "PASS"
+    assert loops.device_s is not None
+    assert seen.gate.status == "FAIL"
+    assert "attention of layer" in seen.gate.where
+    assert (seen.device_s, seen.ratio_first) == (None, None)
+
+
 def _adds(call: Call, value: float) -> bool:
     return (
         isinstance(call, partial)
