@@ -14,6 +14,7 @@ from gputop import buffers
 from gputop.phases import (
     gemm_cpu,
     gemm_cuda,
+    gemm_cuda_fp32_cluster,
     gemm_cuda_k_major,
     gemm_cuda_library,
     gemm_cuda_warpgroup,
@@ -29,6 +30,7 @@ KERNELS: tuple[Kernel, ...] = (
     *gemm_cpu.KERNELS,
     *gemm_cuda.KERNELS,
     *gemm_cuda_k_major.KERNELS,
+    *gemm_cuda_fp32_cluster.KERNELS,
     *gemm_cuda_warpgroup.KERNELS,
     *gemm_cuda_library.KERNELS,
     *megakernel_cuda.KERNELS,

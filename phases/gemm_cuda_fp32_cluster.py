@@ -1,0 +1,110 @@
+"""fp32 GEMMs of Hopper, parts added inside a cluster (kernels/gemm/19_fp32_cluster.cu)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from gputop.phases.gemm_cuda import COVERS, arguments, parts, store_launch
+from gputop.spec import WORD_BYTES, Dims, Kernel, Launch, Plan, Task, Traffic
+
+ROWS, DEPTH = 64, 32
+THREADS = 128
+STAGES = 4
+WAVEFRONTS_PER_LOAD = 2
+"""Of 16-byte loads from shared memory where neighbouring lanes share an address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One entry of the source: 64 rows, 8 of them a thread's, and eight times a thread's columns."""
+
+    micro_columns: int
+    instructions_per_step: float
+    """Warp instructions for 32 outputs and one inner index, by the loop's SASS."""
+    splits: tuple[int, ...]
+    """Blocks of a cluster that it is offered with."""
+
+    @property
+    def entry(self) -> str:
+        return f"gemm_fp32_cluster_8x{self.micro_columns}"
+
+    @property
+    def columns(self) -> int:
+        return 8 * self.micro_columns
+
+    @property
+    def loads_per_step(self) -> float:
+        """Of 16 bytes from shared memory for 32 outputs and one inner index."""
+        return (8 + self.micro_columns) / (4 * 8 * self.micro_columns)
+
+
+TILES = (
+    Tile(8, 1.15, (2, 4, 5, 8)),
+    Tile(6, 1.18, (2, 3, 4, 6, 8)),
+    Tile(4, 1.25, (2, 4, 8, 16)),
+)
+
+
+def _launches(tile: Tile, splits: int, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+    fused = plan.fused_stores
+    launches = []
+    for part in parts(task, plan, dims):
+        grid = (part.output.columns // tile.columns * splits, part.output.rows // ROWS, 1)
+        # The last argument is the number of parts; they need no memory of their own.
+        args = (*arguments(part, fused, 1)[:-1], splits)
+        smem_bytes = STAGES * (ROWS + tile.columns) * DEPTH * WORD_BYTES
+        launches.append(
+            Launch(tile.entry, grid, (THREADS, 1, 1), args, smem_bytes=smem_bytes, cluster=splits, pdl=True)
+        )
+    return (*launches, *(() if fused else store_launch(task)))
+
+
+def _limits(name: str, tile: Tile, splits: int, task: Task, plan: Plan, dims: Dims) -> str | None:
+    inner, output = task.site.inner, parts(task, plan, dims)[0].output
+    sizes = (("rows", output.rows, ROWS), ("columns", output.columns, tile.columns), ("inner", inner, DEPTH))
+    for what, size, multiple in sizes:
+        if size % multiple:
+            return f"{name} needs {what} a multiple of {multiple}, and {task.site.name} has {size}"
+    if inner < splits * DEPTH:
+        return f"{name} divides the inner axis by {splits}, and {task.site.name} has {inner}"
+    return None
+
+
+def _traffic(tile: Tile, task: Task) -> Traffic:
+    """Panels once for each tile that reads them; parts travel between SMs, not through L2."""
+    site = task.site
+    down, across = ceil(site.rows / ROWS), ceil(site.columns / tile.columns)
+    padded = down * ROWS * across * tile.columns
+    panel_bytes = WORD_BYTES * site.inner * down * across * (ROWS + tile.columns)
+    warp_steps = padded / 32 * site.inner
+    return Traffic(
+        flops=2.0 * padded * site.inner,
+        l2_bytes=float(panel_bytes + WORD_BYTES * site.rows * site.columns),
+        l1_wavefronts=warp_steps * tile.loads_per_step * WAVEFRONTS_PER_LOAD,
+        warp_instructions=warp_steps * tile.instructions_per_step,
+        pipe="fp32",
+        tile=(ROWS, tile.columns, DEPTH),
+    )
+
+
+def _kernel(tile: Tile, splits: int) -> Kernel:
+    name = f"{tile.entry}_{splits}"
+    return Kernel(
+        name=name,
+        backend="cuda",
+        idea=f"fp32 along the inner axis, operands read two quadrants ahead; {splits} parts in a cluster.",
+        covers=COVERS,
+        entries=(tile.entry,),
+        source="gemm/19_fp32_cluster.cu",
+        maths=("fp32",),
+        layouts=("row",),
+        fused_stores=True,
+        min_arch=90,
+        limits=lambda task, plan, dims: _limits(name, tile, splits, task, plan, dims),
+        launches=lambda tasks, plan, dims: _launches(tile, splits, tasks[0], plan, dims),
+        traffic=lambda tasks, plan, dims: _traffic(tile, tasks[0]),
+    )
+
+
+KERNELS = tuple(_kernel(tile, splits) for tile in TILES for splits in tile.splits)
