@@ -30,7 +30,10 @@ def add_plan_options(parser: ArgumentParser, *, rung: bool = True) -> None:
     add_workload_option(group)
     group.add_argument("--batch", type=whole_number, metavar="N", help="sequences in one pass")
     if rung:
-        group.add_argument("--rung", metavar="ID", help="a named plan; `gputop list rungs` lists them")
+        group.add_argument(
+            "--rung", type=_word, metavar="ID[,...]",
+            help="a named plan (`gputop list rungs`), or a plan in one word as compare takes it",
+        )  # fmt: skip
     group.add_argument(
         "--set", dest="sets", action="append", default=[], type=_pair("TOGGLE=VALUE"), metavar="TOGGLE=VALUE",
         help="flip a toggle of the plan (repeatable)",
@@ -100,8 +103,9 @@ def kernels_dir_of(options: Namespace) -> str | None:
 def request_of(options: Namespace, rung: str) -> PlanRequest:
     """The plan that these options ask for, from `rung` where they name none."""
     from gputop.spec import PlanRequest
+    from gputop.words import parse_word
 
-    return with_changes(PlanRequest(options.rung or rung), options)
+    return with_changes(parse_word(options.rung) if options.rung else PlanRequest(rung), options)
 
 
 def with_changes(request: PlanRequest, options: Namespace) -> PlanRequest:
@@ -144,6 +148,17 @@ def _duration(text: str) -> float:
             f"{text} s is no length for a window: above 0, at most {LONGEST_WINDOW_S:.0f}"
         )
     return value
+
+
+def _word(text: str) -> str:
+    """A plan in one word, which its form must allow; names are looked up where the plan is."""
+    from gputop.words import parse_word
+
+    try:
+        parse_word(text)
+    except BadInput as error:
+        raise ArgumentTypeError(str(error)) from None
+    return text
 
 
 def _pair(form: str) -> Callable[[str], tuple[str, str]]:

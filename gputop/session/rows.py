@@ -10,6 +10,7 @@ from typing import Any
 from gputop import roofline, stats
 from gputop.results import SCHEMA_PHASES, Comparison, Delta, DeviceFacts, Health, Row
 from gputop.roofline import Floor
+from gputop.roofline.rates import total
 from gputop.session.comparing import TIMER_STEPS
 from gputop.session.model import SiteModel
 from gputop.session.sampling import LaneSamples
@@ -336,9 +337,9 @@ def _l2_bytes(model: SiteModel) -> float | None:
 
 
 def _added(rows: Iterable[Row], name: str) -> float | None:
-    """The known values of a column added; None where none is known."""
-    known = [value for row in rows if (value := getattr(row, name)) is not None]
-    return sum(known) if known else None
+    """The values of a column added; None where one is unknown, or there are no rows."""
+    values: list[float | None] = [getattr(row, name) for row in rows]
+    return total(values) if values else None
 
 
 def _median(values: Iterable[float | None]) -> float | None:

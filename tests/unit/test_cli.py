@@ -53,6 +53,8 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         (("run", "--seconds", "0"), "no length for a window"),
         (("run", "--set", "fold"), "not of the form TOGGLE=VALUE"),
         (("run", "--use", "=x"), "not of the form SITE=KERNEL"),
+        (("run", "--rung", "graph,math"), "neither TOGGLE=VALUE nor SITE:KERNEL"),
+        (("run", "--rung", "math=fp32"), "A plan begins with a rung"),
         (("run", "--csv"), "--csv: expected one argument"),
         (("run", "--csv", "-", "--json", "-"), "can't both go to stdout"),
         (("run", "--csv", "a.csv", "--json", "./a.csv"), "can't both go to the same file"),

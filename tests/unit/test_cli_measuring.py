@@ -75,6 +75,15 @@ def test_alone_without_a_terminal_it_prints_the_phase_table_with_its_gate(env: d
     assert "plan cpu-blas" in done.stdout
 
 
+def test_a_plan_is_one_word_here_as_in_a_comparison(env: dict[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    word = "cpu-blas,prune=on,w2:cpu_loops_gemm"
+    done = gputop(env, "run", *QUICK, "--rung", word, "--batch", "2", "--csv", str(path))
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(io.StringIO(path.read_text())))
+    assert {row["plan"] for row in rows} == {"cpu-blas,prune=on,batch=2,w2:cpu_loops_gemm"}
+
+
 def test_what_is_exported_under_a_german_locale_reads_back(env: dict[str, str], tmp_path: Path) -> None:
     german = {**env, "LC_ALL": "de_DE.UTF-8", "LANG": "de_DE.UTF-8"}
     path = tmp_path / "t.json"

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from gputop import backends
+from gputop.backends.base import PhaseTimes
+from gputop.backends.cpu.prepared import CpuPrepared
 from gputop.catalog import Catalog
 from gputop.errors import BadInput, NotHere
 from gputop.results import TOTAL_ROWS, Lane, Row, Window
@@ -169,6 +171,25 @@ def test_a_first_look_waits_for_no_ceilings_and_the_next_window_has_them(
     third = opened.measure(BLAS, seconds=SHORT_S, first_look=True)
     assert rows_of(third.lane("current"))["w1"].floor_s, "known ones cost nothing"
     opened.close()
+
+
+def test_a_sum_of_which_a_part_is_unknown_is_unknown(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A timer that misses one site, whose row stays without a time."""
+    whole = CpuPrepared.sample_phases
+
+    def without_wo(prepared: CpuPrepared) -> PhaseTimes:
+        times = whole(prepared)
+        return replace(times, time_s={site: time for site, time in times.time_s.items() if site != "wo"})
+
+    monkeypatch.setattr(CpuPrepared, "sample_phases", without_wo)
+    rows = rows_of(session.measure(BLAS, seconds=SHORT_S).lane("current"))
+    assert rows["wo"].time_s is None
+    assert rows["w1"].time_s is not None
+    assert (rows["sum"].time_s, rows["residual"].time_s) == (None, None)
+    assert rows["gaps"].time_s is not None
+    assert rows["device"].time_s is not None
 
 
 def test_rows_are_read_against_floors_and_terms(window: Window) -> None:

@@ -108,6 +108,8 @@ class PhaseSplit:
                 parts = step.step.apart()
                 for part, part_s in zip(parts, parts_s, strict=True):
                     _add(time_s, part.site, part_s / KEPT)
+                    # A task's time begins where the one before it ends.
+                    _add(gap_s, part.site, 0.0)
                 _add(gap_s, parts[0].site, max(0.0, seconds - sum(parts_s)) / KEPT)
         return PhaseTimes(time_s, gap_s, overlap_s={}, timer="stamp" if self._stamped else "event")
 
