@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
+import math
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,8 +20,23 @@ from gputop.backends.cuda.probes_math import MATH_PROBES, MathProbes
 from gputop.backends.cuda.probes_memory import MemoryProbes
 from gputop.backends.cuda.timing import Timer
 from gputop.backends.cuda.tools import Tools
-from gputop.paths import cache_dir
+from gputop.paths import cache_dir, keep
 from gputop.results import SCHEMA_CEILINGS, Ceiling, Ceilings, DeviceFacts
+
+NAMES = (
+    "dram_read",
+    "dram_copy",
+    "l2_read",
+    "l2_latency",
+    "dram_latency",
+    "fp32",
+    "launch_stream",
+    "launch_queued",
+    "launch_graph",
+    "launch_dependent",
+    "call",
+)
+"""Measured on every device; what an architecture has besides comes on top."""
 
 
 class Prober:
@@ -65,23 +80,29 @@ class Prober:
 
 
 def load(facts: DeviceFacts) -> Ceilings | None:
-    """What was measured before on this device, or None."""
+    """What was measured before on this device; None where there is nothing to trust."""
     try:
-        return msgspec.json.decode(_file(facts).read_bytes(), type=Ceilings)
+        kept = msgspec.json.decode(_file(facts).read_bytes(), type=Ceilings)
     except (OSError, msgspec.DecodeError):
         return None
+    return kept if _trusted(kept) else None
 
 
 def save(facts: DeviceFacts, ceilings: Ceilings) -> None:
-    """Keep them. A cache that can't be written costs seconds next time, no more."""
-    path = _file(facts)
-    part = path.with_suffix(f".{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(msgspec.json.encode(ceilings))
-        part.replace(path)
-    except OSError:
-        return
+    """Keep them if they can be trusted."""
+    if _trusted(ceilings):
+        keep(_file(facts), msgspec.json.encode(ceilings))
+
+
+def _trusted(ceilings: Ceilings) -> bool:
+    """Whether what every device has is there, and each is a rate or a time.
+
+    One below what the hardware should reach is kept with its status, which windows repeat: measuring it
+    again at every start would take seconds and say the same.
+    """
+    return {item.name for item in ceilings.items} >= set(NAMES) and all(
+        0 < item.value < math.inf for item in ceilings.items
+    )
 
 
 def _file(facts: DeviceFacts) -> Path:

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 
 from gputop.cubin import FunctionFacts, ptxas_facts, read_cubin
 from gputop.errors import BadInput, NotHere
-from gputop.paths import cache_dir
+from gputop.paths import cache_dir, keep
 
 OPTIONS = ("-std=c++17", "-lineinfo", "--ptxas-options=-v")
 NO_CACHE = "--no-cache"
@@ -221,16 +220,7 @@ def _read_cache(key: str) -> tuple[bytes, str] | None:
 
 def _write_cache(key: str, code: bytes, log: str) -> None:
     header = json.dumps({"sha256": hashlib.sha256(code).hexdigest(), "log": log})
-    try:
-        folder = cache_dir("cubin")
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder)
-        with os.fdopen(handle, "wb") as file:
-            file.write(_CACHE_MAGIC + header.encode() + b"\n" + code)
-        os.replace(temporary, folder / key)
-    except OSError:
-        # A read-only home costs compile time, not a measurement.
-        return
+    keep(cache_dir("cubin") / key, _CACHE_MAGIC + header.encode() + b"\n" + code)
 
 
 def _first_line(error: BaseException) -> str:
