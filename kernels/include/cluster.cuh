@@ -1,5 +1,18 @@
-// Thread block clusters (sm_90 and up): a barrier for all blocks of one, and reads of each other's shared memory.
+// Thread block clusters (sm_90 and up): a block's place, a barrier for all blocks of one, and reads of each other's
+// shared memory.
 #pragma once
+
+// This block's place in its cluster, and the cluster's along x.
+__device__ __forceinline__ int cluster_rank() {
+    int rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+__device__ __forceinline__ int cluster_number() {
+    int number;
+    asm("mov.u32 %0, %%clusterid.x;" : "=r"(number));
+    return number;
+}
 
 // To all blocks' threads: what this one wrote to shared memory is seen by whoever has waited.
 __device__ __forceinline__ void cluster_show() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
