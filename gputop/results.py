@@ -451,3 +451,5 @@ class RungView:
     """Why it can't run here; empty when it can."""
     before: str | None = None
     """The rung that it changes; None for the first."""
+    on_request: bool = False
+    """Measured only where it is asked for by name."""

@@ -351,6 +351,8 @@ class Rung:
     A phase's entry serves its `@1`, `kv` and `q@1` sites too."""
     kind: RungKind = "ladder"
     prediction: Prediction | None = None
+    on_request: bool = False
+    """Takes minutes to prepare: measured only where it is asked for by name."""
     features: tuple[Feature, ...] = ()
     """Of a peer: what its time is forecast from."""
 

@@ -293,6 +293,7 @@ RUNGS = (
         idea="torch.compile in max-autotune mode: each product by whichever kernel its own trials favour.",
         before="torch-compile",
         fields=(("peer", "torch-max-autotune"),),
+        on_request=True,
         features=("fusion", "flash", "graph"),
     ),
 )

@@ -76,8 +76,8 @@ class Prepared(Protocol):
 
     def sample_pass(self, passes: int) -> PassTimes: ...
 
-    def sample_phases(self) -> PhaseTimes | None:
-        """None where the plan has no split here (a peer without CUPTI, a megakernel without stamps)."""
+    def sample_phases(self, passes: int) -> tuple[PhaseTimes, ...]:
+        """Of about so many passes, one each; empty where a plan has no split here: a peer without CUPTI."""
 
     def facts(self) -> tuple[LaunchFacts, ...]:
         """One per step site, in pass order."""

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--rungs", metavar="A,B,C", help="these rungs (default: all that can run here)")
+    which.add_argument(
+        "--rungs", metavar="A,B,C", help="these rungs (default: all that are ready within seconds here)"
+    )
     which.add_argument(
         "--attribute",
         metavar="FROM..TO",
@@ -92,7 +94,8 @@ def _peers(bench: Bench, last: PlanRequest) -> list[PlanRequest]:
     """Every peer that can run here, in the math and batch of the last rung: its margin is to the best."""
     from gputop.spec import PlanRequest
 
-    peers = [rung.id for rung in bench.opened.rungs if rung.kind == "peer" and not rung.refused]
+    rungs = bench.opened.rungs
+    peers = [rung.id for rung in rungs if rung.kind == "peer" and not rung.refused and not rung.on_request]
     if not peers:
         return []
     view = bench.client.resolve(last)
@@ -147,7 +150,7 @@ def chosen(rungs: Sequence[RungView], listed: str | None, span: str | None) -> l
         return list(dict.fromkeys(_known(name, rungs) for name in names))
     if span is not None:
         return _path(span, [rung for rung in rungs if rung.kind == "ladder"])
-    return [rung.id for rung in rungs if rung.kind == "ladder" and not rung.refused]
+    return [rung.id for rung in rungs if not rung.refused and not rung.on_request]
 
 
 def _path(span: str, steps: Sequence[RungView]) -> list[str]:

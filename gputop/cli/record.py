@@ -22,7 +22,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "file", metavar="FILE|-", help="where to; until it is whole the lines are in FILE.partial"
     )
     parser.add_argument(
-        "--rungs", metavar="A,B,C", help="these rungs (default: all, oracles and peers included)"
+        "--rungs", metavar="A,B,C", help="these rungs (default: all but those that take minutes)"
     )
     parser.add_argument(
         "--batches", type=batch_list, metavar="1,2,4", help="and the rung that the screen opens on at these"
@@ -51,7 +51,7 @@ def _run(options: argparse.Namespace) -> int:
 def chosen(rungs: Sequence[RungView], listed: str | None) -> list[RungView]:
     """In the ladder's order. One that can't run here stays: why not is part of the recording."""
     if listed is None:
-        return list(rungs)
+        return [rung for rung in rungs if not rung.on_request]
     by_id = {rung.id: rung for rung in rungs}
     names = {name.strip() for name in listed.split(",")} - {""}
     if not names:

@@ -128,7 +128,7 @@ class Recorder:
             yield LadderLine(
                 ladder=bench.survive(
                     lambda: bench.client.measure_ladder(
-                        requests, seconds=self._options.seconds, on_progress=bench.narrator.progress
+                        requests, seconds=self._seconds(len(requests)), on_progress=bench.narrator.progress
                     )
                 )
             )
@@ -145,12 +145,17 @@ class Recorder:
             yield BatchesLine(
                 ladder=bench.survive(
                     lambda: bench.client.measure_ladder(
-                        requests, seconds=self._options.seconds, on_progress=bench.narrator.progress
+                        requests, seconds=self._seconds(len(requests)), on_progress=bench.narrator.progress
                     )
                 )
             )
         except GputopError as error:
             yield self._refusal(THE_BATCHES, self._reason(error))
+
+    def _seconds(self, plans: int) -> float | None:
+        """For a window of so many plans: asked for was that of one pair, and half of it is a plan's."""
+        seconds = self._options.seconds
+        return None if seconds is None else seconds * max(1.0, plans / 2)
 
     def _request(self, rung: RungView) -> PlanRequest:
         return with_changes(PlanRequest(rung.id), self._options)

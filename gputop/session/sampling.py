@@ -130,8 +130,7 @@ def _sample(lane: LaneSamples, split: bool) -> None:
 
 def _typical_split(prepared: Prepared, passes: int) -> PhaseTimes | None:
     """The phases of several passes, each site at its least disturbed."""
-    splits = [prepared.sample_phases() for _ in range(passes)]
-    known = [split for split in splits if split is not None]
+    known = prepared.sample_phases(passes)
     if not known:
         return None
 

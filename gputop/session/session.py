@@ -89,6 +89,7 @@ class Session:
                     rung.idea,
                     self._refusal(PlanRequest(rung.id)),
                     rung.before,
+                    rung.on_request,
                 )
                 for rung in self._bench.catalog.rungs_of(self._bench.backend.name)
             )
@@ -142,8 +143,12 @@ class Session:
         *,
         check_phases: bool = False,
     ) -> Ladder:
-        """Several plans alternately in one window, each against the one before it; none given: every rung."""
-        wanted = requests or [PlanRequest(view.id) for view in self.rung_views() if not view.refused]
+        """Several plans alternately in one window, each against the one before it.
+
+        None given: every rung that can run here and is ready within seconds.
+        """
+        ready = (view.id for view in self.rung_views() if not view.refused and not view.on_request)
+        wanted = requests or [PlanRequest(rung) for rung in ready]
         plans = [self._bench.resolve(request) for request in wanted]
         return measure_ladder(self._bench, plans, seconds, stop, say, check_phases=check_phases)
 

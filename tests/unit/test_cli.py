@@ -160,13 +160,16 @@ RUNGS = (
     RungView("oracle", 1, "oracle", "", before="b"),
     RungView("c", 2, "ladder", "", before="b"),
     RungView("d", 3, "ladder", "", refused="it needs a GPU.", before="c"),
+    RungView("peer", 3, "peer", "", before="c"),
+    RungView("slow", 3, "peer", "", before="c", on_request=True),
 )
 
 
 @pytest.mark.parametrize(
     ("listed", "span", "expected"),
     [
-        (None, None, ["a", "b", "null", "c"]),
+        (None, None, ["a", "b", "null", "oracle", "c", "peer"]),
+        ("b,slow", None, ["b", "slow"]),
         ("c,oracle,c", None, ["c", "oracle"]),
         (None, "a..c", ["a", "b", "c"]),
         (None, "b..c", ["b", "c"]),

@@ -208,7 +208,7 @@ def test_a_pass_that_has_just_run_takes_the_place_of_the_dropped_one(
     assert passes_of(mine) == 3, "short: one more costs nothing"
     monkeypatch.setattr(passes, "DEAR_PASS_S", 0.0)
     assert passes_of(mine) == 2
-    mine.sample_phases()
+    mine.sample_phases(1)
     assert passes_of(mine) == 2
     mine.run(tokens(TINY, 0, 1), 1e30)
     assert passes_of(mine) == 2
@@ -226,7 +226,8 @@ def test_a_sample_times_the_pass_within_its_use(backend: CpuBackend) -> None:
 
 def test_a_split_has_every_site_once(backend: CpuBackend) -> None:
     prepared = prepare(backend, "cpu-pruned")
-    split = prepared.sample_phases()
+    first, split = prepared.sample_phases(2)
+    assert first.time_s.keys() == split.time_s.keys()
     sites = list(dict.fromkeys(step.site for step in prepared.steps))
     assert list(split.time_s) == list(split.gap_s) == sites
     assert all(time_s > 0 for time_s in split.time_s.values())

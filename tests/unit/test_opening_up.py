@@ -62,7 +62,7 @@ class Framework:
     def sample_pass(self, passes: int) -> PassTimes:
         raise NotImplementedError
 
-    def sample_phases(self) -> PhaseTimes | None:
+    def sample_phases(self, passes: int) -> tuple[PhaseTimes, ...]:
         raise NotImplementedError
 
     def facts(self) -> tuple[LaunchFacts, ...]:

@@ -110,13 +110,13 @@ def test_a_long_pass_beats_at_every_step_and_a_short_one_is_spared(monkeypatch: 
     with pulse.listening(told.append):
         made.run(fill.tokens(TINY, 0, 1), 0.0)
         told.clear()
-        made.sample_phases()
+        made.sample_phases(1)
         made.sample_pass(3)
         assert len(told) == 3, "once a pass, between the stamps never"
         monkeypatch.setattr(prepared, "LONG_PASS_S", 0.0)
         made.run(fill.tokens(TINY, 0, 1), 0.0)
         told.clear()
-        made.sample_phases()
+        made.sample_phases(1)
         assert len(told) == len(made.steps)
         told.clear()
         made.sample_pass(3)

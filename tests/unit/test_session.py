@@ -179,9 +179,11 @@ def test_a_sum_of_which_a_part_is_unknown_is_unknown(
     """A timer that misses one site, whose row stays without a time."""
     whole = CpuPrepared.sample_phases
 
-    def without_wo(prepared: CpuPrepared) -> PhaseTimes:
-        times = whole(prepared)
-        return replace(times, time_s={site: time for site, time in times.time_s.items() if site != "wo"})
+    def without_wo(prepared: CpuPrepared, passes: int) -> tuple[PhaseTimes, ...]:
+        return tuple(
+            replace(times, time_s={site: time for site, time in times.time_s.items() if site != "wo"})
+            for times in whole(prepared, passes)
+        )
 
     monkeypatch.setattr(CpuPrepared, "sample_phases", without_wo)
     rows = rows_of(session.measure(BLAS, seconds=SHORT_S).lane("current"))

@@ -153,7 +153,10 @@ class CpuPrepared:
             wall_s=undisturbed(wall_ns[dropped:]) * NS, device_s=undisturbed(device_ns[dropped:]) * NS
         )
 
-    def sample_phases(self) -> PhaseTimes:
+    def sample_phases(self, passes: int) -> tuple[PhaseTimes, ...]:
+        return tuple(self._split() for _ in range(passes))
+
+    def _split(self) -> PhaseTimes:
         """One pass with a stamp on both sides of each step. Caches are as the last pass left them."""
         stamps: list[int] = []
         stamp = stamps.append

@@ -32,6 +32,7 @@ RULES = (
     Rule("pointwise", r"layer_?norm|rms_?norm", "PyTorch's"),
     Rule("pointwise", r"elementwise_kernel|reduce_kernel", "PyTorch's loops over elements"),
     Rule("pointwise", r"index_?select|gather|embedding|CatArrayBatchedCopy", "PyTorch's lookups and copies"),
+    Rule("pointwise", r"multi_tensor_apply", "PyTorch's loops over several tensors: a graph's inputs copied"),
 )  # fmt: skip
 """Tried in order: the first that fits decides. A name that none fits is `other`."""
 

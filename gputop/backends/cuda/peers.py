@@ -152,10 +152,10 @@ class TorchPrepared:
                 wall.append(perf_counter() - begun)
         return PassTimes(wall_s=fmean(wall[1:]), device_s=fmean(device[1:]), submit_s=fmean(submit[1:]))
 
-    def sample_phases(self) -> PhaseTimes | None:
-        """The pass by kind of kernel, in the place of sites. None without CUPTI, or where it sees nothing."""
+    def sample_phases(self, passes: int) -> tuple[PhaseTimes, ...]:
+        """One pass by kind of kernel, in the place of sites. Empty where CUPTI is missing or sees nothing."""
         if self._recorder is None:
-            return None
+            return ()
         with self._ready():
             for _ in range(SPLIT_PASSES):
                 spans = self._recorder.record(
@@ -163,14 +163,15 @@ class TorchPrepared:
                 )
         if len(spans) <= BLOCKERS:
             self._recorder = None
-            return None
+            return ()
         self._kinds = kernelkinds.by_kind(spans)
-        return PhaseTimes(
+        times = PhaseTimes(
             time_s={kind: times.time_s for kind, times in self._kinds.items()},
             gap_s={kind: times.gap_s for kind, times in self._kinds.items()},
             overlap_s={kind: times.overlap_s for kind, times in self._kinds.items()},
             timer="cupti",
         )
+        return (times,)
 
     def facts(self) -> tuple[LaunchFacts, ...]:
         """One a kind, once a pass was recorded."""

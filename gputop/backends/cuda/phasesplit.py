@@ -10,7 +10,7 @@ from gputop.backends.cuda import cupti
 from gputop.backends.cuda.bind import BoundStep
 from gputop.backends.cuda.capture import capture
 from gputop.backends.cuda.context import Context
-from gputop.backends.cuda.cupti import KernelRecorder
+from gputop.backends.cuda.cupti import KernelRecorder, Span
 from gputop.backends.cuda.faults import explained
 from gputop.backends.cuda.launchfacts import kernel_counts
 from gputop.backends.cuda.memory import PlanMemory
@@ -20,9 +20,6 @@ from gputop.errors import NotHere
 
 Call = Callable[[], None]
 
-PASSES = 3
-"""Passes of one sample, the first dropped."""
-KEPT = PASSES - 1
 BLOCKERS = 1
 """Kernels that a recorded pass has before its own."""
 
@@ -53,40 +50,54 @@ class PhaseSplit:
         self._counts: tuple[int, ...] | None = None
         self._marked: tuple[Any, list[Any]] | None = None
 
-    def sample(self) -> PhaseTimes:
-        """By CUPTI where it is there and sees every kernel, else by marks between the steps."""
+    def sample(self, passes: int) -> tuple[PhaseTimes, ...]:
+        """By CUPTI where it is there and sees every kernel, else by marks between the steps.
+
+        One more pass than asked for is run, and dropped: the first finds caches as something else left them.
+        """
         if self._recorder is not None:
-            recorded = self._recorded(self._recorder)
-            if recorded is not None:
+            recorded = self._recorded(self._recorder, passes)
+            if recorded:
                 return recorded
             self._recorder = None
-        return self._by_marks()
+        return tuple(self._by_marks() for _ in range(1 + passes))[1:]
 
     def close(self) -> None:
         self._marked = None
         self._bound = self._submit = ()
 
-    def _recorded(self, recorder: KernelRecorder) -> PhaseTimes | None:
-        """None where nothing can be recorded, or not as many kernels as the pass is counted to launch."""
+    def _recorded(self, recorder: KernelRecorder, passes: int) -> tuple[PhaseTimes, ...]:
+        """Empty where nothing can be recorded, or not as many kernels as the passes are counted to launch."""
         if self._counts is None:
             self._counts = kernel_counts(self._context, self._bound)
+
+        def work() -> None:
+            for _ in range(1 + passes):
+                self._timer.blocked(self._submit)
+                self._context.synchronize("the recorded pass")
+
+        try:
+            # Switching the recorder on and off takes longer than a short pass: once for all of them.
+            spans = recorder.record(work, "the recorded passes")
+        except NotHere:
+            # Another profiler attached, or no permission.
+            return ()
+        one = BLOCKERS + sum(self._counts)
+        if len(spans) != (1 + passes) * one:
+            return ()
+        spans.sort(key=lambda span: span.start)
+        return tuple(self._of_spans(spans[at : at + one]) for at in range(one, len(spans), one))
+
+    def _of_spans(self, spans: Sequence[Span]) -> PhaseTimes:
+        """One pass; a site's instances are added."""
         sites = [step.step.site for step in self._bound]
         time_s, gap_s, overlap_s = (dict.fromkeys(sites, 0.0) for _ in range(3))
-        for index in range(PASSES):
-            try:
-                spans = recorder.record(lambda: self._timer.blocked(self._submit), "the recorded pass")
-            except NotHere:
-                # Another profiler attached, or no permission.
-                return None
-            if len(spans) != sum(self._counts) + BLOCKERS:
-                return None
-            if index == 0:
-                continue
-            _, *steps = cupti.split(spans, (BLOCKERS, *self._counts))
-            for site, times in zip(sites, steps, strict=True):
-                time_s[site] += times.time_s / KEPT
-                gap_s[site] += times.gap_s / KEPT
-                overlap_s[site] += times.overlap_s / KEPT
+        assert self._counts is not None
+        _, *steps = cupti.split(spans, (BLOCKERS, *self._counts))
+        for site, times in zip(sites, steps, strict=True):
+            time_s[site] += times.time_s
+            gap_s[site] += times.gap_s
+            overlap_s[site] += times.overlap_s
         return PhaseTimes(time_s, gap_s, overlap_s, timer="cupti")
 
     def _by_marks(self) -> PhaseTimes:
@@ -96,21 +107,18 @@ class PhaseSplit:
         """
         time_s: dict[str, float] = {}
         gap_s: dict[str, float] = {}
-        for index in range(PASSES):
-            times = self._graph_times() if self._graph else self._stream_times()
-            if index == 0:
+        times = self._graph_times() if self._graph else self._stream_times()
+        for step, seconds in zip(self._bound, times, strict=True):
+            if not step.step.kernel.stamped:
+                _add(time_s, step.step.site, seconds)
                 continue
-            for step, seconds in zip(self._bound, times, strict=True):
-                if not step.step.kernel.stamped:
-                    _add(time_s, step.step.site, seconds / KEPT)
-                    continue
-                parts_s = seconds_apart(self._memory.workspace(step.step.site, WORKSPACE))
-                parts = step.step.apart()
-                for part, part_s in zip(parts, parts_s, strict=True):
-                    _add(time_s, part.site, part_s / KEPT)
-                    # A task's time begins where the one before it ends.
-                    _add(gap_s, part.site, 0.0)
-                _add(gap_s, parts[0].site, max(0.0, seconds - sum(parts_s)) / KEPT)
+            parts_s = seconds_apart(self._memory.workspace(step.step.site, WORKSPACE))
+            parts = step.step.apart()
+            for part, part_s in zip(parts, parts_s, strict=True):
+                _add(time_s, part.site, part_s)
+                # A task's time begins where the one before it ends.
+                _add(gap_s, part.site, 0.0)
+            _add(gap_s, parts[0].site, max(0.0, seconds - sum(parts_s)))
         return PhaseTimes(time_s, gap_s, overlap_s={}, timer="stamp" if self._stamped else "event")
 
     def _stream_times(self) -> list[float]:

@@ -122,8 +122,8 @@ class CudaPrepared:
             wall.append(self._wall())
         return PassTimes(wall_s=fmean(wall[1:]), device_s=fmean(device[1:]), submit_s=fmean(submit[1:]))
 
-    def sample_phases(self) -> PhaseTimes:
-        return self._split.sample()
+    def sample_phases(self, passes: int) -> tuple[PhaseTimes, ...]:
+        return self._split.sample(passes)
 
     def facts(self) -> tuple[LaunchFacts, ...]:
         return self._facts
