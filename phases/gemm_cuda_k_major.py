@@ -32,28 +32,26 @@ def _k_major(height: str, rows: int, stages: int, splits: int) -> Variant:
 
 @dataclass(frozen=True, slots=True)
 class Fp32Tile:
-    """One entry of kernels/gemm/11_fp32_k_major.cu."""
+    """One entry of kernels/gemm/11_fp32_k_major.cu: 64 rows, 8 of them a thread's."""
 
     name: str
-    columns: int
     micro_columns: int
-    groups: int
-    """Of warps that compute the same tile, each over its share of every stage."""
+    """A thread's columns, an eighth of the tile's."""
     instructions_per_step: float
     splits: tuple[int, ...]
 
 
 FP32_TILES = (
-    Fp32Tile("8x4", 64, 4, 1, 1.13, (1, 2, 3, 4, 5, 8, 11, 16)),
-    Fp32Tile("8x8", 64, 8, 2, 1.10, (1, 2, 3, 4, 5, 8, 11, 16)),
-    Fp32Tile("half", 32, 4, 2, 1.16, (1, 2, 4, 5, 8, 11)),
+    Fp32Tile("8x8", 8, 1.13, (1, 2, 3, 4, 5, 8, 11, 16)),
+    Fp32Tile("8x6", 6, 1.18, (1, 2, 3, 4, 6, 8)),
+    Fp32Tile("half", 4, 1.23, (1, 2, 4, 5, 8, 11)),
 )
 WAVEFRONTS_PER_LOAD = 2
 """Of 16-byte loads from shared memory where neighbouring lanes share an address."""
 
 
 def _fp32_k_major(tile: Fp32Tile, splits: int) -> Variant:
-    rows, depth, stages = 64, 32, 2
+    rows, columns, depth, stages = 64, 8 * tile.micro_columns, 32, 3
     loads = (8 + tile.micro_columns) / (4 * 8 * tile.micro_columns)
     return Variant(
         name=f"gemm_fp32_k_major_{tile.name}_{splits}",
@@ -61,14 +59,13 @@ def _fp32_k_major(tile: Fp32Tile, splits: int) -> Variant:
         entry=f"gemm_fp32_k_major_{tile.name}",
         idea=f"fp32 with both operands along the inner axis, 8x{tile.micro_columns} sums; "
         f"{splits} parts in one launch.",
-        tile=(rows, tile.columns, depth),
-        block=(tile.groups * rows * tile.columns // (8 * tile.micro_columns), 1, 1),
+        tile=(rows, columns, depth),
+        block=(128, 1, 1),
         layout="row",
-        maths=("fp32", "tf32"),
         splits=splits,
         most_tiles=MOST_TILES,
         exact=True,
-        smem_bytes=WORD_BYTES * stages * (rows + tile.columns) * (depth + 4),
+        smem_bytes=WORD_BYTES * stages * (rows + columns) * depth,
         loads_per_step=loads * WAVEFRONTS_PER_LOAD,
         instructions_per_step=tile.instructions_per_step,
         pdl=True,

@@ -22,8 +22,12 @@ TF32_PRODUCTS = (
     "qkv:gemm_k_major_short_2,wo:gemm_k_major_short_4,w1:gemm_k_major_tall_2,w2:gemm_k_major_tall_8"
 )
 FP32_PRODUCTS = (
-    "qkv:gemm_fp32_k_major_8x8_3,wo:gemm_fp32_k_major_half_4,w1:gemm_fp32_k_major_8x4_2,"
-    "w2:gemm_fp32_k_major_8x8_5,kv:gemm_fp32_k_major_8x4_1"
+    "qkv:gemm_fp32_k_major_8x8_3,wo:gemm_fp32_k_major_half_4,w1:gemm_fp32_k_major_half_2,"
+    "w2:gemm_fp32_k_major_8x8_5,kv:gemm_fp32_k_major_half_1"
+)
+FP32_CLUSTERS = (
+    "qkv:gemm_fp32_cluster_8x6_4,wo:gemm_fp32_cluster_8x4_8,w1:gemm_fp32_cluster_8x8_4,"
+    "w2:gemm_fp32_cluster_8x4_8,kv:gemm_fp32_cluster_8x8_5"
 )
 VARIANTS = (
     "naive,graph=on",
@@ -37,6 +41,7 @@ VARIANTS = (
     "dispatch,pdl=on,batch=2",
     f"graph,pdl=on,batch=4,{TF32_PRODUCTS},{ROW_PRODUCTS}",
     f"graph,pdl=on,math=fp32,attention:attention_flash,{FP32_PRODUCTS},{ROW_PRODUCTS}",
+    f"graph,pdl=on,math=fp32,attention:attention_flash,{FP32_CLUSTERS},{ROW_PRODUCTS}",
 )
 
 
