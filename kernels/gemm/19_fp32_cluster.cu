@@ -5,13 +5,14 @@
 // Should be faster for all products of a batch of 1, where three or four blocks an SM make up the whole launch: 8x8
 // and 8x6 where columns are many, 8x4 for wo and w2.
 // For rows a multiple of 64, columns of 64 (8x6: 48, 8x4: 32), inner of 32, leading dimensions of 4; clusters of up
-// to 16. Row layout. Deterministic: parts are added in order.
+// to MOST_PARTS. Row layout. Deterministic: parts are added in order.
 // arch: 90
 #include "cluster.cuh"
 #include "fp32_quadrants.cuh"
 #include "store.cuh"
 
-constexpr int TURNS = 2;  // fours of columns that a thread finishes at once
+constexpr int MOST_PARTS = 8;
+constexpr int TURNS = 2;  // fours of columns that a thread finishes at once, all parts' loads under way
 
 // Each block of the cluster finishes a share of the tile whose parts lie at `part` in each.
 template <class Tile>
@@ -35,14 +36,18 @@ __device__ __forceinline__ void add_parts(const GemmArgs& args, const float* par
         }
         if (waiting) cluster_wait();
         waiting = false;
-#pragma unroll 4
-        for (int other = 0; other < args.splits; ++other)
+        float4 value[MOST_PARTS][TURNS] = {};
 #pragma unroll
-            for (int t = 0; t < TURNS; ++t) {
-                const float4 value = load_from_block(part + place[t], other);
-                total[t] = make_float4(total[t].x + value.x, total[t].y + value.y, total[t].z + value.z,
-                                       total[t].w + value.w);
-            }
+        for (int other = 0; other < MOST_PARTS; ++other)
+            if (other < args.splits)
+#pragma unroll
+                for (int t = 0; t < TURNS; ++t) value[other][t] = load_from_block(part + place[t], other);
+#pragma unroll
+        for (int other = 0; other < MOST_PARTS; ++other)
+#pragma unroll
+            for (int t = 0; t < TURNS; ++t)
+                total[t] = make_float4(total[t].x + value[other][t].x, total[t].y + value[other][t].y,
+                                       total[t].z + value[other][t].z, total[t].w + value[other][t].w);
 #pragma unroll
         for (int t = 0; t < TURNS; ++t)
             if (next + t * Tile::THREADS < last) store_4(args, total[t], terms[t], row[t], column[t]);
