@@ -9,8 +9,10 @@ from gputop.breakdown import CLASSES, Class, difference_s, known, of_rows, total
 from gputop.cli.tables import Heading, table
 from gputop.cli.terminal import Terminal
 from gputop.results import Breakdown, Comparison, LadderEntry, Lane, Tuned, Window
+from gputop.spec import KINDS
 
-WHOLE = frozenset({"device", "wall"})
+APART = frozenset({"device", "wall", *KINDS})
+"""What two passes of different make may both have: the whole, and `attention`, a phase of ours and a kind."""
 PAIR = (
     Heading("pass by kind"),
     Heading("a", right=True),
@@ -30,7 +32,7 @@ TUNED = (
 def compared_lines(window: Window, comparison: Comparison, terminal: Terminal) -> list[str]:
     """Of two plans that share no phase, their kernels by kind; nothing where their phases say more."""
     a, b = window.lane("pinned"), window.lane("current")
-    if a is None or b is None or {delta.phase for delta in comparison.deltas} - WHOLE:
+    if a is None or b is None or {delta.phase for delta in comparison.deltas} - APART:
         return []
     tuned = [line for lane in (a, b) for line in tuned_lines(lane.plan, lane.tuned, terminal)]
     return ["", *_pair_lines(a, b, terminal), *tuned]

@@ -133,7 +133,7 @@ def delta(phase: str) -> Delta:
 def test_two_plans_without_a_phase_in_common_are_set_side_by_side_by_kind() -> None:
     lanes = (lane("current", THEIRS), lane("pinned", OURS))
     window = Window(1, "t", 1.0, DeviceFacts("cuda", "A GPU"), Health(), "mini", lanes)
-    pair = Comparison("graph", "torch-compile", 1, (delta("device"), delta("wall")))
+    pair = Comparison("graph", "torch-compile", 1, (delta("device"), delta("wall"), delta("attention")))
     lines = compared_lines(window, pair, WIDE)
     by_name = {line.split("  ")[0]: line.split() for line in lines if line}
     assert by_name["launches"] == ["launches", "48", "97", "+49"]
