@@ -75,6 +75,20 @@ def test_alone_without_a_terminal_it_prints_the_phase_table_with_its_gate(env: d
     assert "plan cpu-blas" in done.stdout
 
 
+def test_where_a_start_goes_is_said_by_both_processes_from_one_start(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    home = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    done = gputop({**env, **home, "GPUTOP_TIMES": "1"}, "run", *QUICK)
+    assert done.returncode == 0, done.stderr
+    (log,) = tmp_path.rglob("worker.log")
+    lines = re.findall(r"^ *(\d+\.\d{3}) s  (.+)$", done.stderr + log.read_text(), re.MULTILINE)
+    marks = {step: float(seconds) for seconds, step in lines}
+    steps = ("gputop: started", "worker: started", "worker: Open", "worker: Measure", "gputop: done")
+    assert sorted(steps, key=marks.__getitem__) == list(steps)
+    assert not re.search(r"^ *\d+\.\d{3} s  ", gputop(env, "run", *QUICK).stderr, re.MULTILINE)
+
+
 def test_a_plan_is_one_word_here_as_in_a_comparison(env: dict[str, str], tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     word = "cpu-blas,prune=on,w2:cpu_loops_gemm"

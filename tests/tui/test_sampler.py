@@ -1,0 +1,50 @@
+"""The sampler by itself, its messages read in the screen's place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from queue import SimpleQueue
+
+from textual.message import Message
+
+from gputop.spec import PlanRequest
+from gputop.tui.messages import DeviceReady, PlanReady, Said, WindowReady
+from gputop.tui.options import Options
+from gputop.tui.sampler import Sampler, Wish
+from gputop.tui.state import Pair
+from tests.tui.fake.client import ReplayedClient
+from tests.tui.fake.records import WORKLOAD
+
+PATIENCE_S = 60.0
+BLAS, THREADS = PlanRequest("cpu-blas"), PlanRequest("cpu-threads")
+
+
+def test_the_first_window_waits_for_no_screen(tmp_path: Path) -> None:
+    """A screen still being put together wishes for nothing; what it is going to wish for is measured."""
+    said: SimpleQueue[Message] = SimpleQueue()
+    sampler = Sampler(ReplayedClient(tmp_path), Options("cpu", WORKLOAD, batch=2), said.put)
+    sampler.start()
+    kinds: list[type[Message]] = []
+    while not kinds or kinds[-1] is not WindowReady:
+        message = said.get(timeout=PATIENCE_S)
+        kinds += [] if isinstance(message, Said) else [type(message)]
+    assert kinds == [DeviceReady, PlanReady, WindowReady]
+    assert isinstance(message, WindowReady)
+    assert message.pair == Pair(PlanRequest("cpu-blas", (("batch", "2"),)))
+    sampler.finish()
+
+
+def test_another_wish_ends_the_window_that_was_begun_for_the_screen(tmp_path: Path) -> None:
+    said: SimpleQueue[Message] = SimpleQueue()
+    client = ReplayedClient(tmp_path)
+    sampler = Sampler(client, Options("cpu", WORKLOAD, request=BLAS), said.put)
+    sampler.start()
+    pairs: list[Pair] = []
+    while not pairs or pairs[-1].current != THREADS:
+        message = said.get(timeout=PATIENCE_S)
+        if isinstance(message, WindowReady):
+            pairs.append(message.pair)
+            sampler.want(Wish(Pair(THREADS, BLAS)))
+    assert pairs[0] == Pair(BLAS)
+    assert pairs[-1] == Pair(THREADS, BLAS)
+    sampler.finish()
