@@ -176,6 +176,8 @@ class Catalog(Registry):
         """Why a kernel can't take a task under this plan on this device, or None."""
         if self.arch and kernel.only_arch and kernel.only_arch != self.arch:
             return f"its instructions exist on {kernel.only_arch} only, and this device is {self.arch}"
+        if self.arch and kernel.backend == "cuda" and int(self.arch.removeprefix("sm_")) < kernel.min_arch:
+            return f"it needs sm_{kernel.min_arch} or later, and this device is {self.arch}"
         if plan.math not in kernel.maths:
             return f"it computes in {' and '.join(kernel.maths)} only, and the plan's math is {plan.math}"
         if plan.layout not in kernel.layouts:
