@@ -90,6 +90,25 @@ def _flash_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     return None
 
 
+WARPS, WARPS_HEAD = 4, 64
+
+
+def _flash_warps(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+    task = tasks[0]
+    grid = (ceil(queries(task, dims) / FLASH_QUERIES), dims.heads, dims.batch)
+    rows = FLASH_QUERIES + 2 * WARPS * FLASH_KEYS
+    words = rows * (WARPS_HEAD + 4) + WARPS * FLASH_QUERIES * FLASH_KEYS
+    args = arguments(task, dims, None)
+    smem_bytes = words * WORD_BYTES
+    return (Launch("attention_flash_warps", grid, (THREADS, 1, 1), args, smem_bytes=smem_bytes, pdl=True),)
+
+
+def _flash_warps_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
+    if dims.d_head != WARPS_HEAD:
+        return f"attention_flash_warps takes a d_head of {WARPS_HEAD}, and it is {dims.d_head}"
+    return None
+
+
 TENSOR_QUERIES, TENSOR_WARPS, TENSOR_HEAD = 16, 4, 64
 
 
@@ -162,6 +181,17 @@ KERNELS = (
         source="attention/14_flash.cu",
         limits=_flash_limits,
         launches=_flash,
+        traffic=lambda tasks, plan, dims: _flash_traffic(tasks[0], dims, FLASH_QUERIES, "fp32"),
+    ),
+    Kernel(
+        name="attention_flash_warps",
+        backend="cuda",
+        idea="Flash attention in fp32 whose four warps take key tiles of their own, merged at the end.",
+        covers=COVERS,
+        entries=("attention_flash_warps",),
+        source="attention/14_flash_warps.cu",
+        limits=_flash_warps_limits,
+        launches=_flash_warps,
         traffic=lambda tasks, plan, dims: _flash_traffic(tasks[0], dims, FLASH_QUERIES, "fp32"),
     ),
     Kernel(

@@ -20,12 +20,14 @@ def _table(library: str) -> tuple[Entry, ...]:
     return (
         *_gemms(library, "qkv", "w1"),
         ("kv", ("gemm_fp32_k_major_half_4", library)),
-        *((site, ("gemm_warpgroup_56_8", "gemm_fp32_k_major_half_8", library)) for site in ("wo", "w2")),
+        ("wo", ("gemm_warpgroup_56_8", "gemm_fp32_cluster_8x4_8", "gemm_fp32_k_major_half_8", library)),
+        ("w2", ("gemm_warpgroup_56_8", "gemm_fp32_k_major_half_8", library)),
         *((site, (f"gemm_one_row_k_major{warps}", library)) for site, warps in ONE_ROW_WARPS),
     )
 
 
 ONE_ROW_WARPS = (("q@1", "_2"), ("wo@1", "_2"), ("w1@1", ""), ("w2@1", "_4"), ("head", "_4"))
+FLASH = ("attention_flash_tensor", "attention_flash_warps", "attention_flash", "attention_parallel")
 ROW_LAYERNORM = ("layernorm_row_in_registers", "layernorm_warp_per_row")
 
 RUNGS = (
@@ -200,7 +202,7 @@ RUNGS = (
         idea="Keys and values stream through shared memory for 16 queries at once, softmax online, "
         "both products on tensor cores.",
         before="cublaslt",
-        use=(("attention", ("attention_flash_tensor", "attention_flash", "attention_parallel")),),
+        use=(("attention", FLASH),),
         prediction=Prediction(1.4, 1.2, 1.7, "phase table"),
     ),
     Rung(
