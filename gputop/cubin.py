@@ -76,6 +76,14 @@ def read_cubin(code: bytes) -> Mapping[str, FunctionFacts]:
         raise BadInput(f"Broken CUBIN: {error}.") from error
 
 
+def entry_code(code: bytes, name: str) -> bytes:
+    """The instructions of one kernel entry as they lie in the CUBIN. BadInput where it has no such entry."""
+    for section in _sections(code):
+        if section.name == f".text.{name}":
+            return code[section.offset : section.offset + section.size]
+    raise BadInput(f"This CUBIN has no entry {name!r}.")
+
+
 def ptxas_facts(functions: Mapping[str, FunctionFacts], log: str) -> Mapping[str, FunctionFacts]:
     """`functions` with the spills and barriers that `ptxas -v` reported in `log`."""
     found = dict(functions)

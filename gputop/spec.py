@@ -81,6 +81,32 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Chain:
+    """What one block does of which nothing can begin before the thing ahead of it has ended.
+
+    Other blocks beside it make it no shorter. A wait is one round trip: however many loads go out together,
+    they are waited for once.
+    """
+
+    cycles: float = 0.0
+    """Of arithmetic, shared memory and barriers, in SM cycles."""
+    l2_waits: float = 0.0
+    """Round trips to L2."""
+    dram_waits: float = 0.0
+    """Round trips to DRAM."""
+
+    def __add__(self, other: Chain) -> Chain:
+        return Chain(
+            self.cycles + other.cycles,
+            self.l2_waits + other.l2_waits,
+            self.dram_waits + other.dram_waits,
+        )
+
+    def times(self, count: float) -> Chain:
+        return Chain(self.cycles * count, self.l2_waits * count, self.dram_waits * count)
+
+
+@dataclass(frozen=True, slots=True)
 class Traffic:
     """What one instance of a kernel asks of the chip, as declared by its author; None is unknown."""
 
@@ -91,9 +117,13 @@ class Traffic:
     """32-byte sectors asked of L2, in bytes."""
     l1_wavefronts: float | None = None
     warp_instructions: float | None = None
-    chain_cycles: float | None = None
-    """Longest chain of dependent instructions, in SM cycles."""
+    chains: tuple[Chain, ...] = ()
+    """Chains through one block of the launch that does the work, of which the longest counts: where copies
+    run ahead of arithmetic, one through each. Launches of one kind in a row are added. Empty: unknown."""
+    after: Chain = Chain()
+    """Through one block of each launch that follows, added."""
     bytes_in_flight_per_warp: float | None = None
+    """Of those that `l2_bytes` counts, how many a warp asks for before it waits."""
     pipe: str | None = None
     """The ceiling that the math uses: `fp32`, `tf32_mma`, `tf32_wgmma`, `bf16_mma`, ..."""
     tile: tuple[int, int, int] | None = None

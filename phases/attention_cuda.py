@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from math import ceil
 
-from gputop.spec import WORD_BYTES, Argument, Dims, Kernel, Launch, Plan, Scratch, Task, Traffic, View
+from gputop.phases.attention_cuda_traffic import (
+    FLASH_KEYS,
+    FLASH_QUERIES,
+    TENSOR_HEAD,
+    TENSOR_QUERIES,
+    TENSOR_TILE,
+    TENSOR_WARPS,
+    WARPS,
+    WARPS_HEAD,
+    WARPS_TILE,
+    flash,
+    flash_tile,
+    naive,
+    parallel,
+    queries,
+)
+from gputop.spec import WORD_BYTES, Argument, Dims, Kernel, Launch, Plan, Scratch, Task, View
 
 COVERS = ("attention",)
 THREADS = 128
-
-
-def queries(task: Task, dims: Dims) -> int:
-    """Rows asked for in each sequence."""
-    return task.output.rows // dims.batch
 
 
 def arguments(task: Task, dims: Dims, scores: Scratch | None) -> tuple[Argument, ...]:
@@ -69,7 +80,6 @@ def _parallel_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     return None
 
 
-FLASH_QUERIES, FLASH_KEYS = 8, 32
 FLASH_HEADS = (64, 128)
 
 
@@ -90,9 +100,6 @@ def _flash_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     return None
 
 
-WARPS, WARPS_HEAD = 4, 64
-
-
 def _flash_warps(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
     task = tasks[0]
     grid = (ceil(queries(task, dims) / FLASH_QUERIES), dims.heads, dims.batch)
@@ -107,9 +114,6 @@ def _flash_warps_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     if dims.d_head != WARPS_HEAD:
         return f"attention_flash_warps takes a d_head of {WARPS_HEAD}, and it is {dims.d_head}"
     return None
-
-
-TENSOR_QUERIES, TENSOR_WARPS, TENSOR_HEAD = 16, 4, 64
 
 
 def _flash_tensor(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
@@ -127,29 +131,6 @@ def _flash_tensor_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     return None
 
 
-def _flash_traffic(task: Task, dims: Dims, tile: int, pipe: str) -> Traffic:
-    """Keys and values once for each tile of `tile` queries that sees them; whole tiles are multiplied."""
-    rows = queries(task, dims)
-    visible = [min(dims.seq, dims.seq - rows + (i + 1) * tile) for i in range(ceil(rows / tile))]
-    keys = dims.batch * sum(ceil(seen / FLASH_KEYS) * FLASH_KEYS for seen in visible)
-    return Traffic(
-        flops=float(keys * tile * (4 * dims.d_model + 6 * dims.heads)),
-        l2_bytes=float(WORD_BYTES * 2 * dims.d_model * (keys + task.output.rows)),
-        pipe=pipe,
-    )
-
-
-def _traffic(task: Task, dims: Dims, score_trips: int) -> Traffic:
-    """Every block reads its visible keys and values from L2; scores travel `score_trips` times."""
-    rows = queries(task, dims)
-    visible = dims.batch * sum(dims.seq - rows + 1 + row for row in range(rows))
-    return Traffic(
-        flops=float(4 * visible * dims.d_model + 6 * visible * dims.heads),
-        l2_bytes=float(WORD_BYTES * (2 * visible * dims.d_model + score_trips * visible * dims.heads)),
-        pipe="fp32",
-    )
-
-
 KERNELS = (
     Kernel(
         name="attention_naive",
@@ -159,7 +140,7 @@ KERNELS = (
         entries=("attention_naive_scores", "attention_naive_softmax", "attention_naive_values"),
         source="attention/01_naive.cu",
         launches=_naive,
-        traffic=lambda tasks, plan, dims: _traffic(tasks[0], dims, 6),
+        traffic=naive,
     ),
     Kernel(
         name="attention_parallel",
@@ -170,7 +151,7 @@ KERNELS = (
         source="attention/07_parallel.cu",
         limits=_parallel_limits,
         launches=_parallel,
-        traffic=lambda tasks, plan, dims: _traffic(tasks[0], dims, 0),
+        traffic=parallel,
     ),
     Kernel(
         name="attention_flash",
@@ -181,7 +162,7 @@ KERNELS = (
         source="attention/14_flash.cu",
         limits=_flash_limits,
         launches=_flash,
-        traffic=lambda tasks, plan, dims: _flash_traffic(tasks[0], dims, FLASH_QUERIES, "fp32"),
+        traffic=lambda tasks, plan, dims: flash(tasks[0], dims, flash_tile(dims.d_head)),
     ),
     Kernel(
         name="attention_flash_warps",
@@ -192,7 +173,7 @@ KERNELS = (
         source="attention/14_flash_warps.cu",
         limits=_flash_warps_limits,
         launches=_flash_warps,
-        traffic=lambda tasks, plan, dims: _flash_traffic(tasks[0], dims, FLASH_QUERIES, "fp32"),
+        traffic=lambda tasks, plan, dims: flash(tasks[0], dims, WARPS_TILE),
     ),
     Kernel(
         name="attention_flash_tensor",
@@ -204,6 +185,6 @@ KERNELS = (
         maths=("tf32",),
         limits=_flash_tensor_limits,
         launches=_flash_tensor,
-        traffic=lambda tasks, plan, dims: _flash_traffic(tasks[0], dims, TENSOR_QUERIES, "tf32_mma"),
+        traffic=lambda tasks, plan, dims: flash(tasks[0], dims, TENSOR_TILE),
     ),
 )

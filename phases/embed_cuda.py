@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from math import ceil
 
-from gputop.spec import WORD_BYTES, Dims, Kernel, Launch, Plan, Task, Traffic
+from gputop.spec import WORD_BYTES, Chain, Dims, Kernel, Launch, Plan, Task, Traffic
 
 THREADS = 256
+INSTRUCTIONS = 56
+"""Of a warp, by its machine code."""
 
 
 def _launches(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
@@ -19,8 +21,17 @@ def _launches(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, 
 
 def _traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
     elements = float(tasks[0].output.rows * tasks[0].output.columns)
+    # The token, then both tables, which DRAM has.
+    chain = Chain(cycles=INSTRUCTIONS, l2_waits=1, dram_waits=1)
     return Traffic(
-        flops=elements, l2_bytes=3 * WORD_BYTES * elements, l1_wavefronts=3 * elements / 32, pipe="fp32"
+        flops=elements,
+        l2_bytes=3 * WORD_BYTES * elements,
+        l1_wavefronts=4 * elements / 32,
+        warp_instructions=INSTRUCTIONS * elements / 32,
+        chains=(chain,),
+        bytes_in_flight_per_warp=2.0 * WORD_BYTES * 32,
+        pipe="fp32",
+        tile=(1, THREADS, 1),
     )
 
 

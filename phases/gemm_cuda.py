@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from math import ceil
 
 from gputop import buffers
+from gputop.phases.gemm_cuda_traffic import Blocking, Loop, copy_wavefronts, stores_apart, traffic
+from gputop.phases.turns import TURNS, UNCOALESCED_CYCLES
 from gputop.spec import (
     WORD_BYTES,
     Argument,
@@ -26,9 +28,6 @@ COVERS = ("qkv", "wo", "w1", "w2", "head")
 STORE_SOURCE = "pointwise/01_store.cu"
 STORE_THREADS = 256
 REDUCE_THREADS = 256
-L2_LATENCY_CYCLES = 270
-"""From a load's issue to its use when L2 has the line: Hopper's, as microbenchmarks publish it."""
-FMA_LATENCY_CYCLES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +41,7 @@ class Variant:
     tile: tuple[int, int, int]
     """Output rows and columns a block, and the inner step."""
     block: tuple[int, int, int]
+    loop: Loop
     layout: Layout = "transposed"
     maths: tuple[Math, ...] = ("fp32",)
     """Plans it may serve; fp32 arithmetic is allowed to serve a TF32 plan."""
@@ -56,15 +56,11 @@ class Variant:
     any_columns: bool = False
     """But for the columns, whose edge it checks itself."""
     smem_bytes: int = 0
-    loads_per_step: float = 1.0
-    """L1 or shared-memory wavefronts for 32 outputs and one inner index."""
-    instructions_per_step: float | None = None
-    """Warp instructions for the same, by the loop's SASS."""
-    unrolled: int | None = None
-    """Inner indices whose loads are issued together, then waited for: the loop's chain is one L2 latency and
-    that many dependent multiply-adds for each."""
     pdl: bool = False
     """Its kernel keeps to the rule of kernels/include/dependent.cuh."""
+    part_waits: float | None = None
+    """As in `Blocking`, and so is this:"""
+    stores: int | None = None
 
 
 def arguments(task: Task, fused: bool, splits: int) -> tuple[Argument, ...]:
@@ -95,9 +91,9 @@ def arguments(task: Task, fused: bool, splits: int) -> tuple[Argument, ...]:
 
 def store_launch(task: Task) -> tuple[Launch, ...]:
     """Bias, ReLU and residual as a launch of their own; none where the task has none of them."""
-    bias, residual = task.operand("bias"), task.operand("residual")
-    if bias is None and residual is None and not task.relu:
+    if not stores_apart(task):
         return ()
+    bias, residual = task.operand("bias"), task.operand("residual")
     out = task.output
     ldr = residual.ld if residual else 0
     args = (bias, residual, out, out.rows, out.columns, ldr, out.ld, int(task.relu))
@@ -145,34 +141,17 @@ def _limits(variant: Variant, task: Task, plan: Plan, dims: Dims) -> str | None:
 
 
 def _traffic(variant: Variant, task: Task, plan: Plan, dims: Dims) -> Traffic:
-    """Counts of the variant's own loops; L2 bytes assume L1 serves a block's repeated words."""
-    site = task.site
-    rows, columns, _ = variant.tile
-    block_rows, block_columns = ceil(site.rows / rows), ceil(site.columns / columns)
-    padded = block_rows * rows * block_columns * columns
-    parts_kept = variant.splits if variant.splits > 1 else 0
-    partial_bytes = 2.0 * WORD_BYTES * parts_kept * site.rows * site.columns
-    panel_bytes = WORD_BYTES * site.inner * block_rows * block_columns * (rows + columns)
-    warp_steps = padded / 32 * site.inner
-    return Traffic(
-        flops=2.0 * padded * site.inner,
-        l2_bytes=panel_bytes + partial_bytes + WORD_BYTES * site.rows * site.columns,
-        l1_wavefronts=warp_steps * variant.loads_per_step if variant.pipe == "fp32" else None,
-        warp_instructions=(
-            None if variant.instructions_per_step is None else warp_steps * variant.instructions_per_step
-        ),
-        chain_cycles=_chain_cycles(variant, task, plan, dims),
-        pipe=variant.pipe,
-        tile=variant.tile,
+    x, y, z = variant.block
+    blocking = Blocking(
+        variant.tile,
+        x * y * z // 32,
+        variant.splits,
+        reduces=bool(variant.reduce),
+        part_waits=variant.part_waits,
+        stores=variant.stores,
     )
-
-
-def _chain_cycles(variant: Variant, task: Task, plan: Plan, dims: Dims) -> float | None:
-    """Of one block; several products of a task wait for each other."""
-    if variant.unrolled is None:
-        return None
-    steps = ceil(task.site.inner / variant.unrolled) * len(parts(task, plan, dims))
-    return float(steps * (L2_LATENCY_CYCLES + variant.unrolled * FMA_LATENCY_CYCLES))
+    products = len(parts(task, plan, dims))
+    return traffic(variant.loop, blocking, variant.pipe, task, products, plan.fused_stores)
 
 
 def kernel(variant: Variant) -> Kernel:
@@ -194,6 +173,11 @@ def kernel(variant: Variant) -> Kernel:
     )
 
 
+REGISTER_WAVEFRONTS = 132
+"""In a turn of 16 inner indices: w in 16 loads of 4 steps each, a from its transposed tile in 28 of 1 or 2,
+then 12 words brought in, of which those of a meet their banks twice."""
+
+
 def _split_k(splits: int) -> Variant:
     return Variant(
         name=f"gemm_split_k_{splits}",
@@ -202,14 +186,19 @@ def _split_k(splits: int) -> Variant:
         idea=f"Register tiles with the inner axis divided among {splits} blocks, parts added in order.",
         tile=(32, 64, 16),
         block=(128, 1, 1),
+        loop=Loop(
+            TURNS["gemm_split_k"], 16, wavefronts=REGISTER_WAVEFRONTS, l2_waits=1, dram_waits=2, around=867
+        ),
         splits=splits,
         reduce="gemm_split_k_reduce",
-        loads_per_step=0.5,
     )
 
 
 def _sass(shape: str, tile: tuple[int, int, int], micro_columns: int, splits: int) -> Variant:
     rows, columns, depth = tile
+    warps = rows * columns // (8 * micro_columns) // 32
+    # A 16-byte load takes 2 steps where neighbours share an address, as for a; else 4, as for w.
+    reads = 2 * 8 * depth / 4 + 4 * micro_columns / 4 * depth
     stage_bytes = WORD_BYTES * (rows * (depth + 4) + depth * columns)
     return Variant(
         name=f"gemm_sass_fp32_{shape}_{splits}",
@@ -217,15 +206,23 @@ def _sass(shape: str, tile: tuple[int, int, int], micro_columns: int, splits: in
         entry=f"gemm_sass_fp32_{shape}",
         idea=f"No predicates, staging by cp.async in two buffers, 8x{micro_columns} sums; {splits} parts.",
         tile=tile,
-        block=(rows * columns // (8 * micro_columns), 1, 1),
+        block=(32 * warps, 1, 1),
+        loop=Loop(
+            TURNS[f"gemm_sass_fp32_{shape}"],
+            depth,
+            reads + copy_wavefronts(rows, columns, depth, warps),
+            ahead=1,
+            around=700,
+        ),
         splits=splits,
         reduce="gemm_sass_fp32_reduce" if splits > 1 else "",
         exact=True,
         smem_bytes=2 * stage_bytes,
-        loads_per_step=0.25,
     )
 
 
+WMMA_AROUND = 600 + 274 + 32 * 40
+"""Cycles before the loop, then of a warp's tile through shared memory, 32 rows in turn."""
 WARP_TILE_BYTES = WORD_BYTES * 32 * 36
 """A warp's tile on its way out through shared memory (kernels/include/wmma_tile.cuh)."""
 
@@ -244,6 +241,13 @@ def _wmma(height: str, rows: int, splits: int) -> Variant:
         idea=f"WMMA fragments in TF32 over staging by cp.async in two buffers; {splits} parts.",
         tile=(rows, 64, 16),
         block=(2 * rows, 1, 1),
+        loop=Loop(
+            TURNS[f"gemm_wmma_{height}"],
+            16,
+            32 + copy_wavefronts(rows, 64, 16, rows // 16),
+            ahead=1,
+            around=WMMA_AROUND,
+        ),
         maths=("tf32",),
         pipe="tf32_mma",
         splits=splits,
@@ -261,6 +265,13 @@ def _assault(height: str, rows: int, splits: int) -> Variant:
         idea=f"WMMA with advancing pointers, stages twice as deep and three of them; {splits} parts.",
         tile=(rows, 64, 32),
         block=(2 * rows, 1, 1),
+        loop=Loop(
+            TURNS[f"gemm_w2_assault_{height}"],
+            32,
+            64 + copy_wavefronts(rows, 64, 32, rows // 16),
+            ahead=2,
+            around=WMMA_AROUND,
+        ),
         maths=("tf32",),
         pipe="tf32_mma",
         splits=splits,
@@ -278,10 +289,18 @@ VARIANTS: tuple[Variant, ...] = (
         idea="One thread an output element, each walking its own row of the weight.",
         tile=(8, 32, 1),
         block=(32, 8, 1),
+        # Every load of w touches 32 lines. Their sectors of 8 words come two at a time from DRAM.
+        loop=Loop(
+            TURNS["gemm_naive"],
+            16,
+            wavefronts=16 * (1 + UNCOALESCED_CYCLES),
+            l2_waits=1,
+            dram_waits=1,
+            around=198,
+            replays=16 * UNCOALESCED_CYCLES,
+            row_a_warp=True,
+        ),
         layout="row",
-        loads_per_step=33.0,
-        instructions_per_step=3.75,
-        unrolled=4,
     ),
     Variant(
         name="gemm_coalesced",
@@ -290,9 +309,7 @@ VARIANTS: tuple[Variant, ...] = (
         idea="The naive kernel on transposed weights: a warp reads consecutive words.",
         tile=(8, 32, 1),
         block=(32, 8, 1),
-        loads_per_step=2.0,
-        instructions_per_step=5.5,
-        unrolled=4,
+        loop=Loop(TURNS["gemm_coalesced"], 16, wavefronts=16 * 2, dram_waits=3, around=196, row_a_warp=True),
     ),
     Variant(
         name="gemm_tiled",
@@ -301,7 +318,8 @@ VARIANTS: tuple[Variant, ...] = (
         idea="16x16 tiles staged in shared memory: each fetched word serves 16 multiply-adds.",
         tile=(16, 16, 16),
         block=(16, 16, 1),
-        loads_per_step=2.0,
+        # A row of w an inner index, four of a at a time, and two words brought in.
+        loop=Loop(TURNS["gemm_tiled"], 16, wavefronts=16 + 4 * 2 + 4, dram_waits=1, around=347),
     ),
     Variant(
         name="gemm_register_tiled",
@@ -310,7 +328,14 @@ VARIANTS: tuple[Variant, ...] = (
         idea="A 4x4 block of sums in each thread's registers: 8 shared loads feed 16 multiply-adds.",
         tile=(32, 64, 16),
         block=(128, 1, 1),
-        loads_per_step=0.5,
+        loop=Loop(
+            TURNS["gemm_register_tiled"],
+            16,
+            wavefronts=REGISTER_WAVEFRONTS,
+            l2_waits=1,
+            dram_waits=2,
+            around=867,
+        ),
     ),
     Variant(
         name="gemm_small_tiles",
@@ -319,7 +344,10 @@ VARIANTS: tuple[Variant, ...] = (
         idea="Smaller tiles: more blocks with fewer warps in each, to test whether blocks were short.",
         tile=(32, 32, 16),
         block=(64, 1, 1),
-        loads_per_step=0.5,
+        # With half the warps each brings in four words more.
+        loop=Loop(
+            TURNS["gemm_small_tiles"], 16, wavefronts=REGISTER_WAVEFRONTS + 12, l2_waits=2, dram_waits=2
+        ),
     ),
     *(_split_k(splits) for splits in (2, 4, 8)),
     *(_sass("wide", (128, 128, 16), 8, splits) for splits in (1, 2, 4, 5, 7, 11, 22)),
@@ -336,8 +364,8 @@ VARIANTS: tuple[Variant, ...] = (
         idea="A block of 32 warps divides the inner axis of 32 columns: for one row, all loads in flight.",
         tile=(1, 32, 1),
         block=(1024, 1, 1),
+        loop=Loop(TURNS["gemm_one_row"], 8 * 32, wavefronts=16, dram_waits=2, around=717),
         maths=("fp32", "tf32"),
-        loads_per_step=2.0,
     ),
 )
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gputop.phases.gemm_cuda import Variant, kernel
+from gputop.phases.gemm_cuda_traffic import Loop, copy_wavefronts
+from gputop.phases.turns import TURNS
 from gputop.spec import WORD_BYTES, Kernel
 
 MOST_TILES = 8192
 """Tickets of either kernel for split tiles."""
+
+
+WAVEFRONTS_PER_FRAGMENT = 4
+"""Of one ldmatrix, which moves 512 bytes."""
 
 
 def _k_major(height: str, rows: int, stages: int, splits: int) -> Variant:
@@ -19,6 +25,15 @@ def _k_major(height: str, rows: int, stages: int, splits: int) -> Variant:
         idea=f"Both operands along the inner axis, fragments by ldmatrix; {splits} parts in one launch.",
         tile=(rows, 64, 32),
         block=(2 * rows, 1, 1),
+        loop=Loop(
+            TURNS[f"gemm_k_major_{height}"],
+            32,
+            wavefronts=16 * WAVEFRONTS_PER_FRAGMENT + copy_wavefronts(rows, 64, 32, rows // 16),
+            ahead=stages - 1,
+            sent_for=True,
+            around=1200,
+        ),
+        part_waits=0.5,
         layout="row",
         maths=("tf32",),
         pipe="tf32_mma",
@@ -37,14 +52,13 @@ class Fp32Tile:
     name: str
     micro_columns: int
     """A thread's columns, an eighth of the tile's."""
-    instructions_per_step: float
     splits: tuple[int, ...]
 
 
 FP32_TILES = (
-    Fp32Tile("8x8", 8, 1.13, (1, 2, 3, 4, 5, 8, 11, 16)),
-    Fp32Tile("8x6", 6, 1.18, (1, 2, 3, 4, 6, 8)),
-    Fp32Tile("half", 4, 1.23, (1, 2, 4, 5, 8, 11)),
+    Fp32Tile("8x8", 8, (1, 2, 3, 4, 5, 8, 11, 16)),
+    Fp32Tile("8x6", 6, (1, 2, 3, 4, 6, 8)),
+    Fp32Tile("half", 4, (1, 2, 4, 5, 8, 11)),
 )
 WAVEFRONTS_PER_LOAD = 2
 """Of 16-byte loads from shared memory where neighbouring lanes share an address."""
@@ -52,7 +66,8 @@ WAVEFRONTS_PER_LOAD = 2
 
 def _fp32_k_major(tile: Fp32Tile, splits: int) -> Variant:
     rows, columns, depth, stages = 64, 8 * tile.micro_columns, 32, 3
-    loads = (8 + tile.micro_columns) / (4 * 8 * tile.micro_columns)
+    # A turn is a pair of each group's four chunks of a stage: 16 inner indices for the two groups.
+    reads = 2 * (8 + tile.micro_columns) * WAVEFRONTS_PER_LOAD
     return Variant(
         name=f"gemm_fp32_k_major_{tile.name}_{splits}",
         source="gemm/11_fp32_k_major.cu",
@@ -61,13 +76,21 @@ def _fp32_k_major(tile: Fp32Tile, splits: int) -> Variant:
         f"{splits} parts in one launch.",
         tile=(rows, columns, depth),
         block=(128, 1, 1),
+        loop=Loop(
+            TURNS[f"gemm_fp32_k_major_{tile.name}"],
+            16,
+            wavefronts=reads + copy_wavefronts(rows, columns, 16, 4),
+            ahead=2 * (stages - 1),
+            sent_for=True,
+            around=850,
+        ),
+        part_waits=0.5,
+        stores=1,
         layout="row",
         splits=splits,
         most_tiles=MOST_TILES,
         exact=True,
         smem_bytes=WORD_BYTES * stages * (rows + columns) * depth,
-        loads_per_step=loads * WAVEFRONTS_PER_LOAD,
-        instructions_per_step=tile.instructions_per_step,
         pdl=True,
     )
 
@@ -83,9 +106,13 @@ def _one_row_k_major(warps: int) -> Variant:
         idea=f"{shared} along the inner axis: for one row, all loads in flight.",
         tile=(1, 8 // warps, 4),
         block=(256, 1, 1),
+        # Six loads of 16 bytes a lane of the weights, and of the row; weights are a turn ahead.
+        loop=Loop(
+            TURNS["gemm_one_row_k_major"], 6 * 128 * warps, wavefronts=6 * 4 * 2, dram_waits=1, around=387
+        ),
+        stores=0,
         layout="row",
         maths=("fp32", "tf32"),
-        loads_per_step=2.0,
         exact=True,
         any_columns=True,
         pdl=True,

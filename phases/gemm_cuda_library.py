@@ -18,10 +18,9 @@ def _library_launches(
 
 
 def _library_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
-    """Its kernel is its own choice: only what any kernel needs is known."""
+    """Its kernel is its own choice, and so is its pipe: only what any kernel needs is known."""
     site = tasks[0].site
-    pipe = {"fp32": "fp32", "tf32": "tf32_mma", "bf16": "bf16_mma"}[plan.math]
-    return Traffic(flops=2.0 * site.rows * site.columns * site.inner, pipe=pipe)
+    return Traffic(flops=2.0 * site.rows * site.columns * site.inner)
 
 
 def _library(name: str, library: str, operation: str, fuses: bool, idea: str) -> Kernel:

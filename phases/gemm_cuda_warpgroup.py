@@ -6,10 +6,17 @@ from dataclasses import dataclass
 from math import ceil
 
 from gputop.phases.gemm_cuda import COVERS, arguments, parts, store_launch
-from gputop.spec import WORD_BYTES, Dims, Kernel, Launch, Plan, Task, Traffic
+from gputop.phases.gemm_cuda_traffic import copy_wavefronts, store_chain, stores_apart
+from gputop.phases.turns import TURNS
+from gputop.spec import WORD_BYTES, Chain, Dims, Kernel, Launch, Plan, Task, Traffic
 
 ROWS, DEPTH = 128, 32
 THREADS = 256
+WARPS = THREADS // 32
+CLUSTER_CYCLES = 180
+"""Between two SMs of a cluster, as microbenchmarks publish it for Hopper."""
+AROUND = 1000
+"""Cycles of a warp before its first product and after its last, by the machine code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +76,35 @@ def _limits(name: str, splits: int, task: Task, plan: Plan, dims: Dims) -> str |
     return None
 
 
-def _traffic(tile: Tile, task: Task) -> Traffic:
-    """Panels once for each tile that reads them; parts travel between SMs, not through L2."""
+def _traffic(tile: Tile, splits: int, task: Task, products: int, fused: bool) -> Traffic:
+    """Panels once for each tile that reads them; parts travel between SMs, not through L2.
+
+    A block's copies all set out at once, so far as shared memory holds them. Its sums are ready when the
+    last of its products is, each of which takes a warpgroup half a cycle a column; then come two barriers of
+    the cluster and parts read from other SMs, eight at a time.
+    """
     site = task.site
     across = ceil(site.columns / tile.columns)
     padded = ROWS * across * tile.columns
     panel_bytes = WORD_BYTES * site.inner * across * (ROWS + tile.columns)
+    steps = ceil(site.inner / DEPTH / splits)
+    kept = min(steps, tile.stages)
+    finishes = ceil(ROWS / splits * tile.columns / 4 / THREADS)
+    end = Chain(
+        AROUND + CLUSTER_CYCLES * (2 + finishes * ceil(splits / 8)), l2_waits=finishes if fused else 0
+    )
+    products_end = Chain(steps * DEPTH / 8 * tile.columns / 2, dram_waits=1) + end
+    copies_end = Chain(dram_waits=ceil(steps / tile.stages)) + end
+    warp_steps = across * splits * WARPS * steps
+    reads = (64 + tile.columns) / 4  # of both operands by a warpgroup, a warp's share, in wavefronts
     return Traffic(
         flops=2.0 * padded * site.inner,
         l2_bytes=float(panel_bytes + WORD_BYTES * site.rows * site.columns),
+        l1_wavefronts=warp_steps * (reads + copy_wavefronts(ROWS, tile.columns, DEPTH, WARPS)),
+        warp_instructions=float(warp_steps * TURNS[tile.entry].instructions),
+        chains=(products_end.times(products), copies_end.times(products)),
+        after=store_chain(task).times(products) if not fused and stores_apart(task) else Chain(),
+        bytes_in_flight_per_warp=WORD_BYTES * (ROWS + tile.columns) * DEPTH * kept / WARPS,
         pipe="tf32_wgmma",
         tile=(ROWS, tile.columns, DEPTH),
     )
@@ -98,7 +125,9 @@ def _kernel(tile: Tile, splits: int) -> Kernel:
         only_arch="sm_90",
         limits=lambda task, plan, dims: _limits(name, splits, task, plan, dims),
         launches=lambda tasks, plan, dims: _launches(tile, splits, tasks[0], plan, dims),
-        traffic=lambda tasks, plan, dims: _traffic(tile, tasks[0]),
+        traffic=lambda tasks, plan, dims: _traffic(
+            tile, splits, tasks[0], len(parts(tasks[0], plan, dims)), plan.fused_stores
+        ),
     )
 
 

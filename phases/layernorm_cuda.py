@@ -6,11 +6,25 @@ from dataclasses import replace
 from math import ceil
 
 from gputop import buffers
-from gputop.spec import LAYERNORM_EPS, WORD_BYTES, Dims, Kernel, Launch, Plan, Task, Traffic, View, WeightView
+from gputop.phases.turns import TURNS, UNCOALESCED_CYCLES
+from gputop.spec import (
+    LAYERNORM_EPS,
+    WORD_BYTES,
+    Chain,
+    Dims,
+    Kernel,
+    Launch,
+    Plan,
+    Task,
+    Traffic,
+    View,
+    WeightView,
+)
 
 COVERS = ("ln1", "ln2", "lnf")
 THREADS = 128
 WARPS = 4
+LINE_BYTES = 128
 
 
 def _launch(task: Task, entry: str, rows_per_block: int, threads: int = THREADS) -> tuple[Launch, ...]:
@@ -30,15 +44,77 @@ def _launch(task: Task, entry: str, rows_per_block: int, threads: int = THREADS)
     return (Launch(entry, (ceil(x.rows / rows_per_block), 1, 1), (threads, 1, 1), args),)
 
 
-def _traffic(task: Task, walks: int, wavefronts_per_word: float) -> Traffic:
-    """`walks` reads and a write of every element; the repeats are L1's where the row fits."""
-    elements = float(task.output.rows * task.output.columns)
+def _traffic(
+    task: Task, rows_per_block: int, wavefronts: float, instructions: float, chain: Chain, in_flight: float
+) -> Traffic:
+    """`wavefronts` and `instructions` (of warps) are a row's; of the repeated walks' words L1 serves all."""
+    rows, columns = task.output.rows, task.output.columns
     return Traffic(
-        flops=7 * elements,
-        l2_bytes=2 * WORD_BYTES * elements,
-        l1_wavefronts=(walks + 1) * elements * wavefronts_per_word,
+        flops=7.0 * rows * columns,
+        l2_bytes=2.0 * WORD_BYTES * rows * columns,
+        l1_wavefronts=rows * wavefronts,
+        warp_instructions=rows * instructions,
+        chains=(chain,),
+        bytes_in_flight_per_warp=in_flight,
         pipe="fp32",
+        tile=(rows_per_block, columns, 1),
     )
+
+
+SHUFFLE_CYCLES = 27
+"""Of a step of a shuffle tree: the shuffle, then an addition."""
+TREES = 2 * 5 * SHUFFLE_CYCLES
+"""Sums over a warp: mean, then squares."""
+
+
+def _walks(task: Task, entry: str, steps: float) -> tuple[float, Chain]:
+    """Instructions and chain of a warp's three walks over `steps` elements a lane, 16 in a turn.
+
+    The first finds the row in L2, the others in L1. The third waits for each element: what it writes might
+    be what it reads next. Gain and shift, where they are not folded, it has from DRAM: four in a turn.
+    """
+    mean, squares = TURNS[f"{entry} mean"], TURNS[f"{entry} squares"]
+    if task.operand("gain"):
+        output, turns = TURNS[f"{entry} output"], steps / 4
+        third = output.chain(turns, dram_waits=output.waits)
+    else:
+        output, turns = TURNS[f"{entry} folded"], steps / 16
+        third = output.chain(turns)
+    first_two = mean.chain(steps / 16, l2_waits=mean.waits) + squares.chain(steps / 16)
+    instructions = (mean.instructions + squares.instructions) * steps / 16 + output.instructions * turns
+    return instructions, first_two + third
+
+
+def _thread_per_row_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
+    """A load or store of a warp touches 32 lines, one of each row."""
+    task = tasks[0]
+    columns = task.output.columns
+    instructions, chain = _walks(task, "layernorm_thread_per_row", columns)
+    accesses = Chain(cycles=4 * UNCOALESCED_CYCLES * columns)
+    return _traffic(task, THREADS, 4.0 * columns, instructions / 32, chain + accesses, 16 * 32.0 * 32)
+
+
+def _warp_per_row_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
+    task = tasks[0]
+    columns = task.output.columns
+    instructions, chain = _walks(task, "layernorm_warp_per_row", columns / 32)
+    return _traffic(
+        task, WARPS, 4 * columns / 32, instructions, chain + Chain(cycles=TREES), 8.0 * LINE_BYTES
+    )
+
+
+REGISTER_INSTRUCTIONS = 400
+REGISTER_CYCLES = 1250
+"""Of a row in registers, of six chunks of its eight: the whole kernel's, which has no loop."""
+
+
+def _row_in_registers_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
+    """One wait for the row; where gain and shift are not folded one more a chunk of 128 columns."""
+    task = tasks[0]
+    columns = task.output.columns
+    waits = ceil(columns / 128) if task.operand("gain") else 0
+    chain = Chain(REGISTER_CYCLES, l2_waits=1, dram_waits=waits)
+    return _traffic(task, 1, 2 * columns / 32, REGISTER_INSTRUCTIONS, chain, float(WORD_BYTES * columns))
 
 
 def _thread_per_row(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
@@ -59,7 +135,6 @@ def _row_in_registers(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[
 
 WEIGHTS_AFTER = {"ln1": ("wqkv", "wo"), "ln2": ("w1", "w2"), "lnf": ("whead",)}
 """What the products after a layernorm read, two at most."""
-LINE_BYTES = 128
 LEAST_SENDERS = 128
 """Blocks that send for weights, whatever the rows."""
 
@@ -112,7 +187,7 @@ KERNELS = (
         entries=("layernorm_thread_per_row",),
         source="layernorm/01_thread_per_row.cu",
         launches=_thread_per_row,
-        traffic=lambda tasks, plan, dims: _traffic(tasks[0], 3, 1.0),
+        traffic=_thread_per_row_traffic,
     ),
     Kernel(
         name="layernorm_warp_per_row",
@@ -122,7 +197,7 @@ KERNELS = (
         entries=("layernorm_warp_per_row",),
         source="layernorm/02_warp_per_row.cu",
         launches=_warp_per_row,
-        traffic=lambda tasks, plan, dims: _traffic(tasks[0], 3, 1 / 32),
+        traffic=_warp_per_row_traffic,
     ),
     Kernel(
         name="layernorm_row_in_registers",
@@ -133,7 +208,7 @@ KERNELS = (
         source="layernorm/11_row_in_registers.cu",
         limits=_row_in_registers_limits,
         launches=_row_in_registers,
-        traffic=lambda tasks, plan, dims: _traffic(tasks[0], 1, 1 / 32),
+        traffic=_row_in_registers_traffic,
     ),
     Kernel(
         name="layernorm_weights_ahead",
@@ -144,6 +219,6 @@ KERNELS = (
         source="layernorm/11_weights_ahead.cu",
         limits=_row_in_registers_limits,
         launches=_weights_ahead,
-        traffic=lambda tasks, plan, dims: _traffic(tasks[0], 1, 1 / 32),
+        traffic=_row_in_registers_traffic,
     ),
 )

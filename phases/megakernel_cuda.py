@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 
 from gputop.phases import attention_cuda, embed_cuda, gemm_cuda, layernorm_cuda
+from gputop.phases.gemm_cuda_traffic import Blocking, Loop, copy_wavefronts, traffic
+from gputop.phases.turns import TURNS
 from gputop.spec import (
     LAYERNORM_EPS,
     WORD_BYTES,
     Argument,
+    Chain,
     Dims,
     Kernel,
     Launch,
@@ -24,6 +28,7 @@ COVERS = ("embed", "ln1", "qkv", "attention", "wo", "ln2", "w1", "w2", "lnf", "h
 NEEDS = ("fold", "fused_stores", "fused_qkv", "prune")
 
 TILE, DEPTH, STAGES, THREADS = 64, 32, 5, 128
+WARPS = THREADS // 32
 D_HEAD = 64
 MOST_TICKETS = 16384
 SMEM_BYTES = WORD_BYTES * STAGES * (TILE * (DEPTH + 4) + DEPTH * (TILE + 8))
@@ -121,34 +126,46 @@ def _limits(task: Task, plan: Plan, dims: Dims) -> str | None:
 
 
 _BUILT_OF: dict[str, Kernel] = {
-    kernel.name: kernel
-    for kernel in (
-        *embed_cuda.KERNELS,
-        *layernorm_cuda.KERNELS,
-        *attention_cuda.KERNELS,
-        *gemm_cuda.KERNELS,
-    )
+    kernel.name: kernel for kernel in (*embed_cuda.KERNELS, *layernorm_cuda.KERNELS, *attention_cuda.KERNELS)
 }
 
+BARRIER = Chain(l2_waits=3)
+"""After each task: what a block wrote is seen, it is counted, and it sees that all have been."""
+PRODUCT_LOOP = Loop(
+    TURNS["megakernel products"],
+    DEPTH,
+    wavefronts=64 + copy_wavefronts(TILE, TILE, DEPTH, WARPS),
+    ahead=STAGES - 1,
+    around=gemm_cuda.WMMA_AROUND,
+)
+ROW_LOOP = Loop(TURNS["megakernel rows"], 16 * WARPS, wavefronts=32, dram_waits=2, around=400)
 
-def _built_of(task: Task) -> Kernel:
-    """The kernel whose work a task's part of the launch does, tile by tile."""
+
+def _task_traffic(task: Task, plan: Plan, dims: Dims) -> Traffic:
+    """Of a task as it would be alone; a block that has several items of it takes them in turn."""
     site = task.site
     if site.name in PRODUCTS:
-        return _BUILT_OF[f"gemm_w2_assault_short_{splits(task)}"]
+        blocking = Blocking((TILE, TILE, DEPTH), WARPS, splits(task), part_waits=1.0)
+        return traffic(PRODUCT_LOOP, blocking, "tf32_mma", task, 1, True)
     if site.name in ROW_PRODUCTS:
-        return _BUILT_OF["gemm_one_row"]
+        blocking = Blocking((1, 32, 1), WARPS, splits(task), part_waits=1 / 8, stores=1)
+        return traffic(ROW_LOOP, blocking, "fp32", task, 1, True)
     by_phase = {"embed": "embed_gather", "attention": "attention_flash"}
-    return _BUILT_OF[by_phase.get(site.phase, "layernorm_warp_per_row")]
+    built_of = _BUILT_OF[by_phase.get(site.phase, "layernorm_warp_per_row")]
+    assert built_of.traffic is not None
+    return built_of.traffic((task,), plan, dims)
 
 
 def _traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
-    """Of one task, as the kernel that it is built of asks; of several together, nothing is declared."""
+    """Of one task, its barrier included; of several together, nothing is declared.
+
+    Its tile is left out: the grid is the pass's and says nothing of how a task's items fit it.
+    """
     if len(tasks) > 1:
         return Traffic()
-    built_of = _built_of(tasks[0])
-    assert built_of.traffic is not None
-    return built_of.traffic(tasks, plan, dims)
+    alone = _task_traffic(tasks[0], plan, dims)
+    chains = tuple(chain + BARRIER for chain in alone.chains)
+    return replace(alone, chains=chains, after=Chain(), tile=None)
 
 
 KERNELS = (

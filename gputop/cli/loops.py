@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from gputop.backends.cuda.bind import plan_launches
 from gputop.backends.cuda.compile import arch_of, compile_source, read_text
-from gputop.backends.cuda.sass import TENSOR, Loop, disassemble, main_loop
+from gputop.backends.cuda.pace import pace
+from gputop.backends.cuda.sass import TENSOR, disassemble, main_loop
 from gputop.backends.cuda.sources import Sources
 from gputop.catalog import Catalog, plan_dims
 from gputop.spec import PlanRequest, Workload
@@ -15,7 +16,16 @@ ARCH = "90"
 """Compute capability that is compiled for."""
 SHOWN = 8
 """Opcodes of a loop that are named, the most frequent ones."""
-TITLES = ("entry", "sites", f"instructions (sm_{ARCH})", "tensor", "FFMA", "most of them")
+TITLES = (
+    "entry",
+    "sites",
+    f"instructions (sm_{ARCH})",
+    "tensor",
+    "FFMA",
+    "cycles of a warp alone",
+    "waits for memory",
+    "most of them",
+)
 
 
 def rows(catalog: Catalog, workload: Workload, request: PlanRequest) -> Iterator[tuple[str, ...]]:
@@ -28,19 +38,17 @@ def rows(catalog: Catalog, workload: Workload, request: PlanRequest) -> Iterator
                 sites.setdefault((launch.source or step.kernel.source, launch.entry), {})[site] = None
     sources = Sources.before_ours(catalog.kernels_dir)
     for (source, entry), served in sites.items():
-        loop = _loop(sources, source, entry)
-        yield entry, " ".join(served), *(_cells(loop) if loop else ("", "", "", "no loop of multiply-adds"))
+        yield entry, " ".join(served), *_cells(sources, source, entry)
 
 
-def _loop(sources: Sources, source: str, entry: str) -> Loop | None:
+def _cells(sources: Sources, source: str, entry: str) -> tuple[str, ...]:
     path = sources.find(source)
     arch = arch_of(read_text(path, source), ARCH)
-    if arch is None:
-        return None
-    return main_loop(disassemble(compile_source(path, source, arch, sources.folders), entry))
-
-
-def _cells(loop: Loop) -> tuple[str, ...]:
+    cubin = compile_source(path, source, arch, sources.folders) if arch else None
+    loop = main_loop(disassemble(cubin, entry)) if cubin else None
+    if cubin is None or loop is None:
+        return ("",) * (len(TITLES) - 3) + ("no loop of multiply-adds",)
+    alone = pace(cubin, entry, loop)
+    counts = loop.instructions, loop.count(TENSOR.pattern), loop.count("FFMA"), alone.cycles, alone.waits
     most = sorted(loop.mix.items(), key=lambda item: -item[1])[:SHOWN]
-    words = ", ".join(f"{count} {opcode}" for opcode, count in most)
-    return str(loop.instructions), str(loop.count(TENSOR.pattern)), str(loop.count("FFMA")), words
+    return *map(str, counts), ", ".join(f"{count} {opcode}" for opcode, count in most)

@@ -15,7 +15,7 @@ SM_TERMS = frozenset({"compute", "l1", "issue"})
 
 SHAPE_BINDS_ABOVE = 2.0
 EXPLAINS = 0.5
-"""A term has to reach this share of the time before it is said to bind."""
+"""A term has to reach this share of the time, with the launch before it, before it is said to bind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,8 @@ class Binding:
     """The resource that sets the pace, and the one that comes next."""
 
     binds: str
-    """One of `TERMS`, `shape`, or `unknown` where no term reaches half of the time."""
+    """One of `TERMS`, `shape`, or `unknown` where no term, the launch before it included, reaches half of
+    the time."""
     runner_up: str | None
     """The next term; for `shape` and `unknown` the largest."""
 
@@ -71,15 +72,16 @@ def binding(terms: Terms, time_s: float | None) -> Binding:
     """The largest term binds; `shape` where the grid or the tiles decide; else `unknown`.
 
     `shape` binds when removing it changes which term is largest, or when its factor is above 2 and
-    removing it lowers the model at all. With `time_s` None (nothing measured) nothing is `unknown`
-    but a phase without terms.
+    removing it lowers the model at all. `unknown`: the launch and the largest other term together stay
+    below half of the time. With `time_s` None (nothing measured) nothing is `unknown` but a phase without
+    terms.
     """
     known = shaped(terms)
     ranked = sorted(known, key=lambda name: -known[name])
     if not ranked:
         return Binding("unknown", None)
     top, top_s = ranked[0], known[ranked[0]]
-    if time_s is not None and top_s < EXPLAINS * time_s:
+    if time_s is not None and _explained_s(known) < EXPLAINS * time_s:
         return Binding("unknown", top)
     bare = unshaped(terms)
     top_bare_s = max(bare.values())
@@ -126,6 +128,12 @@ def shares(terms: Terms, time_s: float | None) -> tuple[tuple[str, float | None]
         for name in TERMS
         for seconds in (_seconds(terms, name),)
     )
+
+
+def _explained_s(known: Mapping[str, float]) -> float:
+    """A kernel's start overlaps with nothing else of it, while the other terms may overlap each other."""
+    others = (seconds for name, seconds in known.items() if name != "launch")
+    return known.get("launch", 0.0) + max(others, default=0.0)
 
 
 def _scaled(terms: Terms, factor: float) -> dict[str, float]:

@@ -8,8 +8,8 @@ from math import ceil
 from gputop.device import SM_LIMITS, arch_name
 from gputop.roofline.fit import Fit, fit
 from gputop.roofline.floors import compulsory_bytes
-from gputop.roofline.rates import LAUNCH_COSTS, WEIGHT_SHARE, Mode, Rates, first_known, largest, over
-from gputop.spec import LaunchFacts, Math, Traffic, Work
+from gputop.roofline.rates import LAUNCH_COSTS, WEIGHT_SHARE, Mode, Rates, first_known, largest, over, total
+from gputop.spec import Chain, LaunchFacts, Math, Traffic, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def terms(
         issue_s=over(declared.of("warp_instructions"), issue_hz),
         latency_s=largest(
             _in_flight_s(declared, dram_bytes, facts, rates),
-            over(_chain_cycles(declared, facts), clock_hz),
+            _chain_s(declared, facts, rates, clock_hz),
         ),
         launch_s=launch_s,
         shape_factor=tiled.shape_factor if tiled else None,
@@ -127,9 +127,9 @@ def _fit(
 ) -> Fit | None:
     if traffic is None or traffic.tile is None or facts is None:
         return None
-    if not (rows and columns and sm_count and facts.blocks and facts.blocks_per_sm):
+    if not (rows and columns and sm_count and facts.blocks):
         return None
-    return fit(rows, columns, traffic.tile[:2], facts.blocks, facts.blocks_per_sm, sm_count)
+    return fit(rows, columns, traffic.tile[:2], facts.blocks, sm_count)
 
 
 def _in_flight_s(
@@ -150,9 +150,34 @@ def _in_flight_s(
     return waiting / (per_warp * warps)
 
 
-def _chain_cycles(declared: _Declared, facts: LaunchFacts | None) -> float | None:
-    """The longest dependent chain, once a wave: a block of the next wave waits for a slot."""
-    cycles = declared.of("chain_cycles")
-    if cycles is None or facts is None or facts.waves is None:
-        return cycles
-    return cycles * max(1, ceil(facts.waves))
+def _chain_s(
+    declared: _Declared, facts: LaunchFacts | None, rates: Rates, clock_hz: float | None
+) -> float | None:
+    """The longest chain, once a wave, since a block of the next wave waits for a slot; then what follows.
+
+    What a first wave had from DRAM, later ones find in L2: they are other rows of the same weights.
+    """
+    if declared.traffic is None or not declared.traffic.chains:
+        return None
+    waves = 1 if facts is None or facts.waves is None else max(1, ceil(facts.waves))
+    later = (Chain(c.cycles, c.l2_waits + c.dram_waits).times(waves - 1) for c in declared.traffic.chains)
+    walks = [first + rest for first, rest in zip(declared.traffic.chains, later, strict=True)]
+    longest_s = largest(*(_seconds(walk, rates, clock_hz) for walk in walks))
+    after_s = _seconds(declared.traffic.after, rates, clock_hz)
+    return None if longest_s is None or after_s is None else declared.count * (longest_s + after_s)
+
+
+def _seconds(chain: Chain, rates: Rates, clock_hz: float | None) -> float | None:
+    """None where it needs a figure that was not measured."""
+    parts = (
+        over(chain.cycles, clock_hz),
+        _waits_s(chain.l2_waits, rates.get("l2_latency")),
+        _waits_s(chain.dram_waits, rates.get("dram_latency")),
+    )
+    return total(parts)
+
+
+def _waits_s(waits: float, latency_s: float | None) -> float | None:
+    if waits == 0:
+        return 0.0
+    return None if latency_s is None else waits * latency_s

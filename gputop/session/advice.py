@@ -86,7 +86,8 @@ def _excess_s(row: Row) -> float:
 def _binds(row: Row) -> str:
     if row.binds == "unknown":
         near = f" ({row.runner_up} comes nearest)" if row.runner_up else ""
-        return f"no term explains half of it{near}"
+        chosen = "; its kernel is the library's own choice, and what that asks of the chip is not known"
+        return f"no term explains half of it{near}{chosen if row.library_kernel else ''}"
     return f"{row.binds} binds"
 
 

@@ -116,6 +116,8 @@ def _site_model(
         sm_count=device.sm_count,
         arch=device.arch,
         clock_hz=machine.clock_hz,
+        # A library may use whichever pipe it likes: what is sure is the time on the fastest.
+        pipe=roofline.best_pipe(machine.ceilings, plan.math) if kernel.library else None,
         math=plan.math,
         rows=output.rows,
         columns=output.columns,

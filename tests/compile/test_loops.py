@@ -71,5 +71,7 @@ def test_a_plans_kernels_are_listed_with_their_sites() -> None:
         pytest.skip(str(error))
     assert found["gemm_wmma_tall"][1] == "qkv w1 w2"
     assert found["gemm_wmma_tall"][3] == str(WMMA.math_count)
-    assert "HMMA.1684" in found["gemm_wmma_tall"][5]
-    assert found["pointwise_store"][2:5] == ("", "", "")
+    assert int(found["gemm_wmma_tall"][5]) > WMMA.instructions, "a warp alone waits for its own results"
+    assert found["gemm_wmma_tall"][6] == "0", "copies run ahead"
+    assert "HMMA.1684" in found["gemm_wmma_tall"][7]
+    assert found["pointwise_store"][2:7] == ("",) * 5

@@ -24,7 +24,7 @@ from gputop.roofline import (
     sum_floor,
     terms,
 )
-from gputop.spec import LaunchFacts, Math, Traffic, Work
+from gputop.spec import Chain, LaunchFacts, Math, Traffic, Work
 
 US = 1e-6
 
@@ -142,25 +142,29 @@ def test_efficiency_is_never_clamped() -> None:
 
 
 def test_shape_of_a_starved_grid() -> None:
-    """48 blocks for 80 SMs leave 32 of them idle, however many blocks an SM could hold."""
-    assert shape_factor(128, 768, (64, 32), 48, 1, 80) == pytest.approx(80 / 48)
-    assert shape_factor(128, 768, (64, 32), 48, 8, 80) == pytest.approx(80 / 48)
+    """48 blocks for 80 SMs leave 32 of them idle."""
+    assert shape_factor(128, 768, (64, 32), 48, 80) == pytest.approx(80 / 48)
 
 
 def test_shape_of_a_last_wave_that_is_hardly_begun() -> None:
-    assert shape_factor(128, 128, (128, 128), 133, 1, 132) == pytest.approx(2 * 132 / 133)
-    assert shape_factor(128, 128, (128, 128), 264, 2, 132) == 1
+    assert shape_factor(128, 128, (128, 128), 133, 132) == pytest.approx(2 * 132 / 133)
+    assert shape_factor(128, 128, (128, 128), 264, 132) == 1
+
+
+def test_shape_of_blocks_that_share_an_sm() -> None:
+    """1536 blocks are 12 on the busiest SM where the mean has 11.6, in however many waves they come."""
+    assert shape_factor(128, 3072, (8, 32), 1536, 132) == pytest.approx(12 * 132 / 1536)
 
 
 def test_shape_of_a_tile_mostly_empty() -> None:
-    one_row = fit(1, 768, (16, 128), 132, 1, 132)
+    one_row = fit(1, 768, (16, 128), 132, 132)
     assert (one_row.padding, one_row.idling) == (16, 1)
-    assert fit(100, 100, (64, 64), 132, 1, 132).padding == pytest.approx(128 * 128 / 10_000)
+    assert fit(100, 100, (64, 64), 132, 132).padding == pytest.approx(128 * 128 / 10_000)
 
 
 def test_no_shape_of_nothing() -> None:
     with pytest.raises(BadInput, match="at least 1"):
-        shape_factor(0, 768, (16, 16), 1, 1, 1)
+        shape_factor(0, 768, (16, 16), 1, 1)
 
 
 @given(
@@ -168,16 +172,15 @@ def test_no_shape_of_nothing() -> None:
     columns=st.integers(1, 300),
     tile=st.tuples(st.integers(1, 256), st.integers(1, 256)),
     blocks=st.integers(1, 5000),
-    per_sm=st.integers(1, 32),
     sms=st.integers(1, 200),
 )
 def test_a_shape_factor_is_never_below_one(
-    rows: int, columns: int, tile: tuple[int, int], blocks: int, per_sm: int, sms: int
+    rows: int, columns: int, tile: tuple[int, int], blocks: int, sms: int
 ) -> None:
-    both = fit(rows, columns, tile, blocks, per_sm, sms)
+    both = fit(rows, columns, tile, blocks, sms)
     assert both.padding >= 1
     assert both.idling >= 1
-    assert both.shape_factor == shape_factor(rows, columns, tile, blocks, per_sm, sms)
+    assert both.shape_factor == shape_factor(rows, columns, tile, blocks, sms)
 
 
 # Terms
@@ -189,7 +192,7 @@ def test_terms_of_a_declared_kernel_by_hand() -> None:
         l2_bytes=52e6,
         l1_wavefronts=1e6,
         warp_instructions=9e6,
-        chain_cycles=1980.0,
+        chains=(Chain(1980.0),),
         bytes_in_flight_per_warp=512.0,
         pipe="fp32",
         tile=(64, 64, 16),
@@ -209,11 +212,38 @@ def test_terms_of_a_declared_kernel_by_hand() -> None:
 
 
 def test_a_chain_is_walked_once_a_wave() -> None:
-    traffic = Traffic(chain_cycles=1980.0)
+    traffic = Traffic(chains=(Chain(1980.0),))
     facts = LaunchFacts("qkv", "k", 1, waves=2.1)
     assert h200_terms(QKV, traffic, facts).latency_s == pytest.approx(3 * US)
     assert h200_terms(QKV, traffic, replace(facts, waves=0.1)).latency_s == pytest.approx(1 * US)
     assert h200_terms(QKV, traffic, None).latency_s == pytest.approx(1 * US)
+
+
+def test_what_follows_the_main_launch_is_walked_once_however_many_waves_that_has() -> None:
+    traffic = Traffic(chains=(Chain(1980.0),), after=Chain(990.0))
+    facts = LaunchFacts("qkv", "k", 1, waves=2.1)
+    assert h200_terms(QKV, traffic, facts).latency_s == pytest.approx(3.5 * US)
+
+
+def test_waits_take_the_latency_that_was_measured_of_their_memory() -> None:
+    chain = Chain(cycles=1980.0, l2_waits=5, dram_waits=2)
+    traffic = Traffic(chains=(chain,))
+    assert h200_terms(QKV, traffic).latency_s == pytest.approx((1 + 5 * 0.2 + 2 * 0.6) * US)
+    assert h200_terms(QKV.times(12), traffic, count=12).latency_s == pytest.approx(12 * 3.2 * US)
+    assert h200_terms(QKV, traffic, rates=ceilings(l2_latency=0.2 * US)).latency_s is None
+    second = LaunchFacts("qkv", "k", 1, waves=1.5)
+    later_s = (1 + 7 * 0.2) * US
+    assert h200_terms(QKV, traffic, second).latency_s == pytest.approx(3.2 * US + later_s), (
+        "weights are in L2"
+    )
+
+
+def test_of_two_chains_through_a_block_the_longer_counts() -> None:
+    """Copies that run ahead of arithmetic: whichever takes longer on this device."""
+    traffic = Traffic(chains=(Chain(cycles=1980.0), Chain(dram_waits=3)))
+    assert h200_terms(QKV, traffic).latency_s == pytest.approx(1.8 * US)
+    near = ceilings(l2_latency=0.1 * US, dram_latency=0.1 * US)
+    assert h200_terms(QKV, traffic, rates=near).latency_s == pytest.approx(1 * US)
 
 
 def test_padding_counts_as_launched_whether_declared_or_not() -> None:
@@ -298,7 +328,7 @@ def any_phase(draw: st.DrawFn) -> tuple[Work, Traffic, LaunchFacts]:
         l2_bytes=draw(st.none() | BYTES),
         l1_wavefronts=draw(st.none() | BYTES),
         warp_instructions=draw(st.none() | BYTES),
-        chain_cycles=draw(st.none() | BYTES),
+        chains=draw(st.just(()) | st.tuples(st.builds(Chain, BYTES, BYTES, BYTES))),
         bytes_in_flight_per_warp=draw(st.none() | st.floats(1, 1e5)),
         pipe=draw(st.sampled_from(("fp32", "tf32_mma", None))),
         tile=draw(st.none() | st.just((64, 64, 16))),

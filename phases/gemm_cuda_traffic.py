@@ -1,0 +1,175 @@
+"""What the cuda backend's GEMMs ask of the chip: from their tiles, their main loops and what ends them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from gputop.phases.turns import Turn
+from gputop.spec import WORD_BYTES, Chain, Task, Traffic
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A GEMM's main loop."""
+
+    turn: Turn
+    inner: int
+    """Inner indices that a block gets through in one turn of its warps."""
+    wavefronts: float
+    """Of L1 and shared memory, of one warp in a turn: bank conflicts and lines apart counted."""
+    l2_waits: float = 0.0
+    """Of a turn's waits, those that L2 answers, and those that fetch weights from DRAM; the rest L1 does."""
+    dram_waits: float = 0.0
+    ahead: int = 0
+    """Turns whose operands are on their way while one is multiplied. 0: each turn waits for its own."""
+    sent_for: bool = False
+    """All of a block's weights set out for L2 before its first turn."""
+    around: int = 0
+    """Cycles of what stands before and after the loop."""
+    replays: int = 0
+    """Cycles of a turn in which L1 looks up further lines for loads whose lanes lie in several."""
+    row_a_warp: bool = False
+    """A warp has one row and leaves where there is none, so that padding costs nothing."""
+
+    def chains(self, turns: int) -> tuple[Chain, ...]:
+        """Through one block: with copies ahead one through the arithmetic and one from copy to copy."""
+        arithmetic = self.turn.chain(turns, self.l2_waits, self.dram_waits)
+        arithmetic += Chain(cycles=self.around + self.replays * turns)
+        if not self.ahead:
+            return (arithmetic,)
+        copies = ceil(turns / self.ahead)
+        if self.sent_for:
+            return arithmetic + Chain(dram_waits=1), Chain(self.around, l2_waits=copies - 1, dram_waits=1)
+        return arithmetic + Chain(dram_waits=1), Chain(self.around, dram_waits=copies)
+
+    @property
+    def turns_asked_at_once(self) -> float:
+        """Turns' worth of operands that a block has asked for when it waits."""
+        return self.ahead or 1 / (self.l2_waits + self.dram_waits)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """How a GEMM is divided among blocks."""
+
+    tile: tuple[int, int, int]
+    warps: int
+    """Of a block."""
+    splits: int
+    reduces: bool = False
+    """Parts are added in a launch of their own."""
+    part_waits: float | None = None
+    """Round trips to L2 for each part that the block which comes last adds itself."""
+    stores: int | None = None
+    """Outputs of a thread whose residual it waits for one after the other; None: all that it has."""
+
+    @property
+    def outputs(self) -> int:
+        """Of a thread, in its own store."""
+        if self.stores is not None:
+            return self.stores
+        return max(1, self.tile[0] * self.tile[1] // (32 * self.warps))
+
+
+SUM_INSTRUCTIONS, SUM_INSTRUCTIONS_A_PART = 70, 69 / 16
+"""Of a warp that adds parts (kernels/include/split.cuh), by its machine code."""
+SUM_CYCLES = 200
+STORE_INSTRUCTIONS, STORE_CYCLES = 45, 150
+"""Of a warp of kernels/pointwise/01_store.cu."""
+TICKET = Chain(l2_waits=2)
+"""A fence until a block's part is seen, then the counter that says who came last."""
+
+
+def traffic(loop: Loop, blocking: Blocking, pipe: str, task: Task, products: int, fused: bool) -> Traffic:
+    """Of one task, which is `products` of them in a row; `fused` stores write bias, ReLU and residual.
+
+    L2 bytes assume that L1 serves a block's repeated words. Of the product's own launch only the main loop's
+    instructions and wavefronts count.
+    """
+    site = task.site
+    rows, columns, depth = blocking.tile
+    across = ceil(site.columns / columns)
+    tiles = ceil(site.rows / rows) * across
+    turns = ceil(ceil(site.inner / blocking.splits) / loop.inner)
+    padded_rows = site.rows if loop.row_a_warp else ceil(site.rows / rows) * rows
+    warps = site.rows * across if loop.row_a_warp else tiles * blocking.splits * blocking.warps
+    warp_turns = warps * turns
+    outputs = float(site.rows * site.columns)
+    panel_bytes = WORD_BYTES * (rows + columns)
+    end = _own_end(blocking, task, fused)
+    return Traffic(
+        flops=2.0 * padded_rows * across * columns * site.inner,
+        l2_bytes=panel_bytes * tiles * site.inner + WORD_BYTES * outputs * _trips(blocking, task, fused),
+        l1_wavefronts=warp_turns * loop.wavefronts,
+        warp_instructions=warp_turns * loop.turn.instructions
+        + outputs / 32 * _instructions_after(blocking, task, fused),
+        chains=tuple((chain + end).times(products) for chain in loop.chains(turns)),
+        after=_what_follows(blocking, task, fused).times(products),
+        bytes_in_flight_per_warp=panel_bytes * loop.inner * loop.turns_asked_at_once / blocking.warps,
+        pipe=pipe,
+        tile=(1, columns, depth) if loop.row_a_warp else blocking.tile,
+    )
+
+
+def _own_end(blocking: Blocking, task: Task, fused: bool) -> Chain:
+    """Parts added by the block that comes last, and the kernel's own store."""
+    end = Chain()
+    if blocking.splits > 1:
+        if blocking.part_waits is None:
+            return end
+        end = TICKET + Chain(l2_waits=ceil(blocking.part_waits * blocking.splits))
+    return end + finish(task, blocking.outputs) if fused else end
+
+
+def finish(task: Task, outputs: int = 1) -> Chain:
+    """Bias, a weight that DRAM has, and the residual of so many outputs in turn; 0 where sent for early."""
+    return Chain(
+        l2_waits=outputs if task.operand("residual") else 0,
+        dram_waits=1 if outputs and task.operand("bias") else 0,
+    )
+
+
+def _what_follows(blocking: Blocking, task: Task, fused: bool) -> Chain:
+    """Launches behind the product: the parts' sum, and what is not fused."""
+    after = Chain()
+    if blocking.reduces:
+        after += Chain(SUM_CYCLES, sum_waits(blocking.splits)) + (finish(task) if fused else Chain())
+    if not fused and stores_apart(task):
+        after += store_chain(task)
+    return after
+
+
+def _instructions_after(blocking: Blocking, task: Task, fused: bool) -> float:
+    """Of the launches that follow, a warp for 32 outputs."""
+    parts = SUM_INSTRUCTIONS + SUM_INSTRUCTIONS_A_PART * blocking.splits if blocking.reduces else 0.0
+    return parts + (STORE_INSTRUCTIONS if not fused and stores_apart(task) else 0)
+
+
+def copy_wavefronts(rows: int, columns: int, depth: int, warps: int) -> float:
+    """Of a warp in a turn: its share of the operands' tiles, 128 bytes at a time into shared memory."""
+    return WORD_BYTES * (rows + columns) * depth / 128 / warps
+
+
+def store_chain(task: Task) -> Chain:
+    """Of the launch that stores apart: its loads go out together, and the longest is waited for."""
+    return Chain(STORE_CYCLES) + (Chain(dram_waits=1) if task.operand("bias") else Chain(l2_waits=1))
+
+
+def stores_apart(task: Task) -> bool:
+    """Whether bias, ReLU or residual are a launch of their own where they are not fused."""
+    return task.operand("bias") is not None or task.operand("residual") is not None or task.relu
+
+
+def sum_waits(parts: int) -> int:
+    """Of a thread that adds parts in order, its loop unrolled 16 times, then 8, 4 and 1."""
+    sixteens, rest = divmod(parts, 16)
+    return 2 * sixteens + rest // 8 + rest % 8 // 4 + rest % 4
+
+
+def _trips(blocking: Blocking, task: Task, fused: bool) -> int:
+    """How often each output's word goes between an SM and L2: parts there and back, result, store apart."""
+    trips = 1 + (2 * blocking.splits if blocking.splits > 1 else 0)
+    if fused or not stores_apart(task):
+        return trips
+    return trips + (3 if task.operand("residual") else 2)

@@ -1,0 +1,84 @@
+"""What kernels declare of their loops is what their machine code says, or less where compilers differ."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from gputop.backends.cuda.compile import Cubin
+from gputop.backends.cuda.pace import Pace, control, pace
+from gputop.backends.cuda.sass import INSTRUCTION_BYTES, disassemble, loops
+from gputop.cubin import entry_code
+from gputop.errors import BadInput, NotHere
+from gputop.phases.turns import TURNS
+from tests.compile import sources
+
+ARCH = "90"
+INSTRUCTIONS_DIFFER = 0.2
+"""Share of a turn's instructions: versions of a compiler, and code in it for what is left over."""
+CYCLES_ABOVE = 1.1
+"""A declared turn may take so much longer than the compiled one at most."""
+LOOPS_WITHIN = frozenset(
+    {"attention_flash_64", "attention_flash_128", "attention_flash_warps", "attention_parallel dots"}
+)
+"""Turns that go through loops of their own, or past code that they never run: no loop has their figures."""
+
+
+@cache
+def cubins() -> dict[str, Cubin]:
+    """Entry -> the file that has it."""
+    found = (sources.cubin(name, ARCH) for name in sources.NAMES if not name.startswith("measure/"))
+    return {entry: cubin for cubin in found if cubin is not None for entry in cubin.functions}
+
+
+def compiled(name: str) -> list[tuple[int, Pace]]:
+    """Instructions and pace of every loop of the kernel that a turn is of."""
+    entry = name.split()[0]
+    cubin = cubins()[entry]
+    try:
+        return [(loop.instructions, pace(cubin, entry, loop)) for loop in loops(disassemble(cubin, entry))]
+    except NotHere as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("name", sorted(TURNS.keys() - LOOPS_WITHIN))
+def test_a_turn_is_one_of_its_kernels_loops(name: str) -> None:
+    told = TURNS[name]
+    instructions, found = min(compiled(name), key=lambda loop: abs(loop[0] - told.instructions))
+    assert told.instructions == pytest.approx(instructions, rel=INSTRUCTIONS_DIFFER)
+    assert told.cycles <= CYCLES_ABOVE * found.cycles
+    assert told.waits <= found.waits
+    assert (told.waits == 0) == (found.waits == 0)
+
+
+@pytest.mark.parametrize("name", sorted(LOOPS_WITHIN))
+def test_a_turn_through_other_loops_takes_longer_than_each_of_them(name: str) -> None:
+    told = TURNS[name]
+    inner = min(loop for loop, _ in compiled(name))
+    assert told.instructions > inner
+    assert told.cycles > told.instructions
+
+
+def test_a_warp_never_issues_more_than_one_instruction_a_cycle() -> None:
+    for name, told in TURNS.items():
+        assert told.cycles >= told.instructions, name
+
+
+def test_control_bits_are_of_every_instruction_and_never_without_a_cycle() -> None:
+    cubin = cubins()["gemm_coalesced"]
+    bits = control(entry_code(cubin.code, "gemm_coalesced"))
+    try:
+        assert len(bits) >= len(disassemble(cubin, "gemm_coalesced"))
+    except NotHere as error:
+        pytest.skip(str(error))
+    assert len(entry_code(cubin.code, "gemm_coalesced")) == INSTRUCTION_BYTES * len(bits)
+    assert all(own.pause >= 1 for own in bits)
+    with pytest.raises(BadInput, match="no entry 'gone'"):
+        entry_code(cubin.code, "gone")
+
+
+def test_loads_that_go_out_together_are_one_wait() -> None:
+    """The coalesced kernel asks for 16 columns of two operands in a turn, and stands still three times."""
+    (_, found), *_ = compiled("gemm_coalesced")
+    assert found.waits == 3

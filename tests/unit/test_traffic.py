@@ -1,0 +1,155 @@
+"""What kernels declare of the chip: whole where the code is ours, silent where a library chooses, by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from functools import cache
+
+import pytest
+
+from gputop.catalog import Catalog, plan_dims
+from gputop.errors import BadInput
+from gputop.phases.gemm_cuda_traffic import Blocking, Loop, sum_waits, traffic
+from gputop.phases.turns import L1_CYCLES, TURNS, Turn
+from gputop.spec import Chain, Plan, PlanRequest, Step, Task, Traffic
+from gputop.workloads import parse_workload
+
+GPT2 = parse_workload("gpt2-small")
+
+
+@cache
+def catalog() -> Catalog:
+    return Catalog.load()
+
+
+def resolve(rung: str, *uses: tuple[str, str]) -> Plan:
+    return catalog().resolve(PlanRequest(rung, uses=uses), GPT2.dims, "cuda")
+
+
+def steps(plan: Plan) -> tuple[Step, ...]:
+    """One of each site."""
+    every = (part for step in catalog().steps(plan, plan_dims(GPT2, plan)) for part in step.apart())
+    return tuple({step.site: step for step in every}.values())
+
+
+def task_of(site: str, rung: str = "graph") -> Task:
+    return next(step.tasks[0] for step in steps(resolve(rung)) if step.site == site)
+
+
+def declared(step: Step, plan: Plan) -> Traffic:
+    assert step.kernel.traffic is not None, step.kernel.name
+    return step.kernel.traffic(step.tasks, plan, plan_dims(GPT2, plan))
+
+
+def plans() -> Iterator[Plan]:
+    for rung in catalog().rungs_of("cuda"):
+        try:
+            plan = resolve(rung.id)
+        except BadInput:
+            continue
+        if not plan.peer:
+            yield plan
+
+
+@pytest.mark.parametrize("plan", plans(), ids=lambda plan: plan.rung)
+def test_kernels_of_ours_declare_all_that_a_term_needs(plan: Plan) -> None:
+    for step in steps(plan):
+        if step.kernel.library:
+            continue
+        told = declared(step, plan)
+        where = f"{step.site} by {step.kernel.name}"
+        for name in ("flops", "l2_bytes", "l1_wavefronts", "warp_instructions"):
+            value = getattr(told, name)
+            assert value is not None, f"{where}: {name}"
+            assert value > 0, f"{where}: {name}"
+        assert told.pipe, where
+        assert told.bytes_in_flight_per_warp is None or told.bytes_in_flight_per_warp > 0, where
+        for chain in (*told.chains, told.after):
+            assert all(getattr(chain, field.name) >= 0 for field in fields(Chain)), where
+        assert any(chain.cycles > 0 and chain.l2_waits + chain.dram_waits > 0 for chain in told.chains), where
+
+
+@pytest.mark.parametrize("plan", plans(), ids=lambda plan: plan.rung)
+def test_nothing_is_said_of_a_librarys_kernel_but_what_any_needs(plan: Plan) -> None:
+    for step in steps(plan):
+        if step.kernel.library:
+            assert replace(declared(step, plan), flops=None) == Traffic()
+
+
+def test_a_fused_multiply_add_is_issued_once_for_32_lanes() -> None:
+    """Of every GEMM that multiplies on the fp32 pipe: no fewer instructions than multiply-adds."""
+    for plan in plans():
+        for step in steps(plan):
+            told = declared(step, plan)
+            if step.tasks[0].site.inner and told.pipe == "fp32" and told.warp_instructions is not None:
+                assert told.flops is not None
+                assert told.warp_instructions >= told.flops / 64, step.kernel.name
+
+
+# A loop by hand
+
+TURN = Turn(instructions=100, cycles=300, waits=3)
+BLOCKING = Blocking((64, 64, 16), warps=4, splits=1)
+
+
+def test_a_loop_that_waits_for_its_own_operands() -> None:
+    loop = Loop(TURN, inner=16, wavefronts=50, l2_waits=1, dram_waits=1, around=40)
+    assert loop.chains(10) == (Chain(40 + 10 * (300 + L1_CYCLES), l2_waits=10, dram_waits=10),)
+
+
+def test_a_loop_whose_copies_run_ahead_is_as_long_as_the_longer_of_two_chains() -> None:
+    loop = Loop(Turn(100, 300), inner=16, wavefronts=50, ahead=2)
+    assert loop.chains(10) == (Chain(3000, dram_waits=1), Chain(dram_waits=5))
+    sent_for = replace(loop, sent_for=True)
+    assert sent_for.chains(10) == (Chain(3000, dram_waits=1), Chain(l2_waits=4, dram_waits=1))
+
+
+def test_counts_of_a_gemm_by_hand() -> None:
+    """wo: 128 x 768 by 768, in 2 x 12 tiles of 64 x 64, 48 turns each; bias and residual stored apart."""
+    loop = Loop(TURN, inner=16, wavefronts=50, dram_waits=3)
+    got = traffic(loop, BLOCKING, "fp32", task_of("wo"), 1, fused=False)
+    assert got.flops == 2 * 128 * 768 * 768
+    assert got.l1_wavefronts == 24 * 4 * 48 * 50
+    assert got.warp_instructions == 24 * 4 * 48 * 100 + 128 * 768 / 32 * 45
+    assert got.chains == (Chain(48 * 300, dram_waits=48 * 3),)
+    assert got.after == Chain(150, dram_waits=1)
+    # Panels for every tile; the result there, and with the store apart there and back, and the residual.
+    assert got.l2_bytes == 24 * 4 * 768 * (64 + 64) + 4 * 128 * 768 * (1 + 3)
+    # A third of a turn's operands, of a block's four warps.
+    assert got.bytes_in_flight_per_warp == pytest.approx(4 * 16 * (64 + 64) / 3 / 4)
+
+
+def test_a_fused_store_waits_for_each_residual_in_turn_and_three_products_for_each_other() -> None:
+    loop = Loop(TURN, inner=16, wavefronts=50, dram_waits=3)
+    wo = traffic(loop, BLOCKING, "fp32", task_of("wo"), 1, fused=True)
+    assert wo.chains == (Chain(48 * 300, l2_waits=32, dram_waits=48 * 3 + 1),)
+    assert wo.after == Chain()
+    early = traffic(loop, replace(BLOCKING, stores=0), "fp32", task_of("wo"), 1, fused=True)
+    assert early.chains == (Chain(48 * 300, dram_waits=48 * 3),)
+    thrice = traffic(loop, BLOCKING, "fp32", task_of("wo"), 3, fused=True)
+    assert thrice.chains == (wo.chains[0].times(3),)
+
+
+def test_parts_shorten_the_loop_and_are_added_afterwards() -> None:
+    loop = Loop(TURN, inner=16, wavefronts=50, dram_waits=3)
+    split = traffic(loop, replace(BLOCKING, splits=4, reduces=True), "fp32", task_of("wo"), 1, fused=True)
+    assert split.chains == (Chain(12 * 300, dram_waits=12 * 3),)
+    assert split.after == Chain(200, l2_waits=sum_waits(4) + 1, dram_waits=1)
+    own = traffic(loop, replace(BLOCKING, splits=4, part_waits=0.5), "fp32", task_of("wo"), 1, fused=True)
+    assert own.chains == (Chain(12 * 300, l2_waits=2 + 2 + 32, dram_waits=12 * 3 + 1),)
+
+
+@pytest.mark.parametrize(
+    ("parts", "waits"), [(1, 1), (2, 2), (4, 1), (5, 2), (8, 1), (11, 4), (16, 2), (22, 5)]
+)
+def test_parts_are_waited_for_as_the_loop_is_unrolled(parts: int, waits: int) -> None:
+    assert sum_waits(parts) == waits
+
+
+def test_a_warp_with_no_row_of_its_own_costs_nothing() -> None:
+    """The head's one row: of a block's 8 warps 7 leave."""
+    naive = next(step for step in steps(resolve("naive")) if step.site == "head")
+    told = declared(naive, resolve("naive"))
+    assert told.flops == pytest.approx(2 * 256 * 768)
+    assert told.warp_instructions == 8 * 48 * TURNS["gemm_naive"].instructions
