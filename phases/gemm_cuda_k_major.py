@@ -50,39 +50,41 @@ class Fp32Tile:
     """One entry of kernels/gemm/11_fp32_k_major.cu: 64 rows, 8 of them a thread's."""
 
     name: str
+    columns: int
     micro_columns: int
-    """A thread's columns, an eighth of the tile's."""
+    """A thread's columns."""
+    groups: int
+    """Of warps that compute the same tile, each over its share of every stage."""
     splits: tuple[int, ...]
 
 
 FP32_TILES = (
-    Fp32Tile("8x8", 8, (1, 2, 3, 4, 5, 8, 11, 16)),
-    Fp32Tile("8x6", 6, (1, 2, 3, 4, 6, 8)),
-    Fp32Tile("half", 4, (1, 2, 4, 5, 8, 11)),
+    Fp32Tile("8x4", 64, 4, 1, (2, 4, 5, 8)),
+    Fp32Tile("8x8", 64, 8, 2, (1, 2, 3, 4, 5, 8, 11, 16)),
+    Fp32Tile("half", 32, 4, 2, (1, 2, 4, 5, 8, 11)),
 )
 WAVEFRONTS_PER_LOAD = 2
 """Of 16-byte loads from shared memory where neighbouring lanes share an address."""
 
 
 def _fp32_k_major(tile: Fp32Tile, splits: int) -> Variant:
-    rows, columns, depth, stages = 64, 8 * tile.micro_columns, 32, 3
-    # A turn is a pair of each group's four chunks of a stage: 16 inner indices for the two groups.
-    reads = 2 * (8 + tile.micro_columns) * WAVEFRONTS_PER_LOAD
+    rows, depth, stages, warps = 64, 32, 2, 4
+    # A turn is a stage; a load has four inner indices of a row or column.
+    reads = depth / tile.groups / 4 * (8 + tile.micro_columns) * WAVEFRONTS_PER_LOAD
     return Variant(
         name=f"gemm_fp32_k_major_{tile.name}_{splits}",
         source="gemm/11_fp32_k_major.cu",
         entry=f"gemm_fp32_k_major_{tile.name}",
         idea=f"fp32 with both operands along the inner axis, 8x{tile.micro_columns} sums; "
         f"{splits} parts in one launch.",
-        tile=(rows, columns, depth),
-        block=(128, 1, 1),
+        tile=(rows, tile.columns, depth),
+        block=(32 * warps, 1, 1),
         loop=Loop(
             TURNS[f"gemm_fp32_k_major_{tile.name}"],
-            16,
-            wavefronts=reads + copy_wavefronts(rows, columns, 16, 4),
-            ahead=2 * (stages - 1),
+            depth,
+            wavefronts=reads + copy_wavefronts(rows, tile.columns, depth, warps),
+            ahead=stages - 1,
             sent_for=True,
-            around=850,
         ),
         part_waits=0.5,
         stores=1,
@@ -90,7 +92,7 @@ def _fp32_k_major(tile: Fp32Tile, splits: int) -> Variant:
         splits=splits,
         most_tiles=MOST_TILES,
         exact=True,
-        smem_bytes=WORD_BYTES * stages * (rows + columns) * depth,
+        smem_bytes=WORD_BYTES * stages * (rows + tile.columns) * (depth + 4),
         pdl=True,
     )
 
