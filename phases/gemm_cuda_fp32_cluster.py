@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
 
 from gputop.phases.gemm_cuda import COVERS, arguments, parts, store_launch
+from gputop.phases.gemm_cuda_traffic import Blocking, Loop, copy_wavefronts, traffic
+from gputop.phases.turns import TURNS
 from gputop.spec import WORD_BYTES, Dims, Kernel, Launch, Plan, Task, Traffic
 
 ROWS, DEPTH = 64, 32
@@ -20,8 +21,6 @@ class Tile:
     """One entry of the source: 64 rows, 8 of them a thread's, and eight times a thread's columns."""
 
     micro_columns: int
-    instructions_per_step: float
-    """Warp instructions for 32 outputs and one inner index, by the loop's SASS."""
     splits: tuple[int, ...]
     """Blocks of a cluster that it is offered with."""
 
@@ -33,16 +32,11 @@ class Tile:
     def columns(self) -> int:
         return 8 * self.micro_columns
 
-    @property
-    def loads_per_step(self) -> float:
-        """Of 16 bytes from shared memory for 32 outputs and one inner index."""
-        return (8 + self.micro_columns) / (4 * 8 * self.micro_columns)
-
 
 TILES = (
-    Tile(8, 1.14, (2, 4, 5)),
-    Tile(6, 1.18, (2, 3, 4, 6, 8)),
-    Tile(4, 1.23, (2, 4, 8)),
+    Tile(8, (2, 4, 5)),
+    Tile(6, (2, 3, 4, 6, 8)),
+    Tile(4, (2, 4, 8)),
 )
 
 
@@ -71,21 +65,20 @@ def _limits(name: str, tile: Tile, splits: int, task: Task, plan: Plan, dims: Di
     return None
 
 
-def _traffic(tile: Tile, task: Task) -> Traffic:
-    """Panels once for each tile that reads them; parts travel between SMs, not through L2."""
-    site = task.site
-    down, across = ceil(site.rows / ROWS), ceil(site.columns / tile.columns)
-    padded = down * ROWS * across * tile.columns
-    panel_bytes = WORD_BYTES * site.inner * down * across * (ROWS + tile.columns)
-    warp_steps = padded / 32 * site.inner
-    return Traffic(
-        flops=2.0 * padded * site.inner,
-        l2_bytes=float(panel_bytes + WORD_BYTES * site.rows * site.columns),
-        l1_wavefronts=warp_steps * tile.loads_per_step * WAVEFRONTS_PER_LOAD,
-        warp_instructions=warp_steps * tile.instructions_per_step,
-        pipe="fp32",
-        tile=(ROWS, tile.columns, DEPTH),
+def _traffic(tile: Tile, splits: int, task: Task, plan: Plan, dims: Dims) -> Traffic:
+    """A turn is a pair of each group's four chunks of a stage: 16 inner indices for the two groups."""
+    warps = THREADS // 32
+    reads = 2 * (8 + tile.micro_columns) * WAVEFRONTS_PER_LOAD
+    loop = Loop(
+        TURNS[tile.entry],
+        16,
+        wavefronts=reads + copy_wavefronts(ROWS, tile.columns, 16, warps),
+        ahead=2 * (STAGES - 1),
+        sent_for=True,
+        around=850,
     )
+    blocking = Blocking((ROWS, tile.columns, DEPTH), warps, splits, in_cluster=True, stores=1)
+    return traffic(loop, blocking, "fp32", task, len(parts(task, plan, dims)), plan.fused_stores)
 
 
 def _kernel(tile: Tile, splits: int) -> Kernel:
@@ -103,7 +96,7 @@ def _kernel(tile: Tile, splits: int) -> Kernel:
         min_arch=90,
         limits=lambda task, plan, dims: _limits(name, tile, splits, task, plan, dims),
         launches=lambda tasks, plan, dims: _launches(tile, splits, tasks[0], plan, dims),
-        traffic=lambda tasks, plan, dims: _traffic(tile, tasks[0]),
+        traffic=lambda tasks, plan, dims: _traffic(tile, splits, tasks[0], plan, dims),
     )
 
 

@@ -61,6 +61,8 @@ class Blocking:
     """Parts are added in a launch of their own."""
     part_waits: float | None = None
     """Round trips to L2 for each part that the block which comes last adds itself."""
+    in_cluster: bool = False
+    """Parts stay in shared memory, from where the blocks of a cluster add them."""
     stores: int | None = None
     """Outputs of a thread whose residual it waits for one after the other; None: all that it has."""
 
@@ -77,6 +79,8 @@ SUM_INSTRUCTIONS, SUM_INSTRUCTIONS_A_PART = 70, 69 / 16
 SUM_CYCLES = 200
 STORE_INSTRUCTIONS, STORE_CYCLES = 45, 150
 """Of a warp of kernels/pointwise/01_store.cu."""
+CLUSTER_CYCLES = 180
+"""Between two SMs of a cluster, as microbenchmarks publish it for Hopper."""
 TICKET = Chain(l2_waits=2)
 """A fence until a block's part is seen, then the counter that says who came last."""
 
@@ -115,7 +119,10 @@ def traffic(loop: Loop, blocking: Blocking, pipe: str, task: Task, products: int
 def _own_end(blocking: Blocking, task: Task, fused: bool) -> Chain:
     """Parts added by the block that comes last, and the kernel's own store."""
     end = Chain()
-    if blocking.splits > 1:
+    if blocking.in_cluster:
+        # Parts are there, they are read all at once, and none leaves before all have read.
+        end = Chain(3 * CLUSTER_CYCLES)
+    elif blocking.splits > 1:
         if blocking.part_waits is None:
             return end
         end = TICKET + Chain(l2_waits=ceil(blocking.part_waits * blocking.splits))
@@ -169,7 +176,8 @@ def sum_waits(parts: int) -> int:
 
 def _trips(blocking: Blocking, task: Task, fused: bool) -> int:
     """How often each output's word goes between an SM and L2: parts there and back, result, store apart."""
-    trips = 1 + (2 * blocking.splits if blocking.splits > 1 else 0)
+    apart = blocking.splits > 1 and not blocking.in_cluster
+    trips = 1 + (2 * blocking.splits if apart else 0)
     if fused or not stores_apart(task):
         return trips
     return trips + (3 if task.operand("residual") else 2)

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from math import ceil
 
 from gputop.phases.gemm_cuda import COVERS, arguments, parts, store_launch
-from gputop.phases.gemm_cuda_traffic import copy_wavefronts, store_chain, stores_apart
+from gputop.phases.gemm_cuda_traffic import CLUSTER_CYCLES, copy_wavefronts, store_chain, stores_apart
 from gputop.phases.turns import TURNS
 from gputop.spec import WORD_BYTES, Chain, Dims, Kernel, Launch, Plan, Task, Traffic
 
 ROWS, DEPTH = 128, 32
 THREADS = 256
 WARPS = THREADS // 32
-CLUSTER_CYCLES = 180
-"""Between two SMs of a cluster, as microbenchmarks publish it for Hopper."""
 AROUND = 1000
 """Cycles of a warp before its first product and after its last, by the machine code."""
 

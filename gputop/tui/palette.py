@@ -61,7 +61,7 @@ TERMS = (
     TermMark("latency", "T", "#e39a6d", "waiting on memory or a chain of instructions"),
     TermMark("launch", "L", "#d98aa8", "starting kernels, and gaps"),
     TermMark("shape", "S", "#a9bf62", "padding and idle multiprocessors"),
-    TermMark("unknown", "?", MUTED, "no term reaches half of the time"),
+    TermMark("unknown", "?", MUTED, "no term explains half of the time"),
 )
 _BY_TERM = {mark.term: mark for mark in TERMS}
 
