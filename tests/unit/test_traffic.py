@@ -12,6 +12,8 @@ from gputop.catalog import Catalog, plan_dims
 from gputop.errors import BadInput
 from gputop.phases.gemm_cuda_traffic import Blocking, Loop, sum_waits, traffic
 from gputop.phases.turns import L1_CYCLES, TURNS, Turn
+from gputop.results import Ceiling, Ceilings, DeviceFacts
+from gputop.session.model import Machine, site_models
 from gputop.spec import Chain, Plan, PlanRequest, Step, Task, Traffic
 from gputop.workloads import parse_workload
 
@@ -75,6 +77,15 @@ def test_nothing_is_said_of_a_librarys_kernel_but_what_any_needs(plan: Plan) -> 
     for step in steps(plan):
         if step.kernel.library:
             assert replace(declared(step, plan), flops=None) == Traffic()
+
+
+def test_a_librarys_product_is_priced_on_the_fastest_pipe_that_its_math_permits() -> None:
+    items = (Ceiling("tf32_mma", 3e14, "FLOP/s", ""), Ceiling("tf32_wgmma", 5e14, "FLOP/s", ""))
+    machine = Machine(DeviceFacts("cuda", "a device", None), Ceilings("a device", None, "t", items), 2e9)
+    plan = resolve("oracle-tf32")
+    models = site_models(catalog(), plan, GPT2.dims, steps(plan), machine, {})
+    wo = next(model for model in models if model.name == "wo")
+    assert wo.terms.compute_s == pytest.approx(wo.count * 2 * 128 * 768 * 768 / 5e14)
 
 
 def test_a_fused_multiply_add_is_issued_once_for_32_lanes() -> None:

@@ -1,0 +1,50 @@
+"""The line of advice where no flip is offered: what binds the worst site, and what can't be known of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gputop.results import SCHEMA_PHASES, Row
+from gputop.session.advice import advise
+
+
+def row(phase: str, **known: Any) -> Row:
+    return Row(
+        schema=SCHEMA_PHASES,
+        time_utc="t",
+        window=1,
+        samples=3,
+        backend="cuda",
+        device="a device",
+        driver=None,
+        workload="gpt2-small",
+        batch=1,
+        seq=128,
+        rung="graph",
+        plan="graph",
+        phase=phase,
+        **known,
+    )
+
+
+DEVICE = row("device", time_s=100e-6)
+WORST: dict[str, Any] = {"time_s": 60e-6, "floor_s": 10e-6, "binds": "unknown", "runner_up": "dram"}
+
+
+def test_a_librarys_kernel_is_said_to_be_its_own_choice() -> None:
+    line = advise((row("w2", kernel="cublaslt", library_kernel="sm90_gemm", **WORST), DEVICE), (), ())
+    assert "w2, 60.0 µs, 6.00 times its floor" in line
+    assert "no term explains half of it (dram comes nearest); its kernel is the library's own choice" in line
+
+
+def test_of_a_kernel_of_ours_nothing_is_said_to_be_chosen_by_others() -> None:
+    line = advise((row("w2", kernel="gemm_tiled", **WORST), DEVICE), (), ())
+    assert "no term explains half of it (dram comes nearest)." in line
+    assert "choice" not in line
+
+
+def test_a_librarys_product_that_binds_says_what_binds() -> None:
+    known = {**WORST, "binds": "compute"}
+    line = advise((row("w2", kernel="cublaslt", library_kernel="sm90_gemm", **known), DEVICE), (), ())
+    assert "compute binds" in line
+    assert "choice" not in line
