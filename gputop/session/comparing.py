@@ -43,8 +43,9 @@ def groups(*passes: Iterable[Step]) -> tuple[Group, ...]:
 
 
 def series(lane: LaneSamples, group: Group) -> list[float]:
-    """Time of a group's phases in each sample; empty where the plan has no split."""
-    return [sum(sample.time_s.get(site, 0.0) for site in group.sites) for sample in lane.phases]
+    """Time of a group's phases in each sample; empty where the plan has no split, or none of these sites."""
+    timed = [[sample.time_s[site] for site in group.sites if site in sample.time_s] for sample in lane.phases]
+    return [sum(times) for times in timed] if all(timed) else []
 
 
 def all_series(lane: LaneSamples, found: Iterable[Group]) -> Iterator[tuple[str, list[float]]]:

@@ -9,6 +9,7 @@ import pytest
 
 from gputop.backends.base import PassTimes, PhaseTimes, Trace
 from gputop.breakdown import of_rows
+from gputop.catalog import Catalog
 from gputop.results import DeviceFacts, Gate, Health, Tuned
 from gputop.session import comparing
 from gputop.session.lanes import PreparedLane
@@ -16,7 +17,7 @@ from gputop.session.noise import NoiseFloors
 from gputop.session.opening_up import breakdown_of
 from gputop.session.rows import Occasion, Physics, host_bound, lane_rows
 from gputop.session.sampling import LaneSamples
-from gputop.spec import Dims, LaunchFacts, Plan, Step
+from gputop.spec import Dims, LaunchFacts, Plan, PlanRequest, Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,3 +151,16 @@ def test_a_replayed_row_keeps_its_kind() -> None:
     lane = samples(TF32, 8.7e-4, 2.5e-3, 2.4e-3)
     rows = lane_rows(OCCASION, lane, DIMS, PHYSICS, None)
     assert read_phase_csv(phase_csv(rows)) == tuple(replace(row) for row in rows)
+
+
+def test_a_phase_that_a_framework_does_not_have_is_not_compared_as_nothing() -> None:
+    catalog = Catalog.load()
+    plan = catalog.resolve(PlanRequest("graph"), DIMS, "cuda")
+    steps = catalog.steps(plan, DIMS)
+    split = PhaseTimes({step.site: 1e-5 for step in steps}, {step.site: 1e-6 for step in steps}, {}, "cupti")
+    ours = samples(plan, 3e-4, 4e-4, 1e-4, split)
+    ours.lane = replace(ours.lane, prepared=Framework(plan, steps))
+    theirs = samples(TF32, 8.7e-4, 2.5e-3, 2.4e-3)
+    pair = comparing.compare(ours, theirs, NoiseFloors(0.003), 1e-6)
+    assert [delta.phase for delta in pair.deltas] == ["attention", "device", "wall"], "a phase and a kind"
+    assert all(delta.a_s and delta.b_s for delta in pair.deltas)
