@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from gputop.backends.cuda import compile as compiler
+from gputop.backends.cuda import sass
 from gputop.backends.cuda.compile import Cubin, arch_of, compile_source
-from gputop.errors import BadInput
+from gputop.errors import BadInput, NotHere
 from gputop.paths import cache_dir
 from tests.compile.sources import own_folder
 
@@ -67,6 +68,22 @@ def test_a_cache_that_cannot_be_written_costs_nothing_but_time(
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert compiled(own_folder(tmp_path, SOURCE, HEADER)).functions["k"].parameter_bytes == 8
+
+
+@pytest.mark.parametrize("broken", [b"", b"{", b"\xff"], ids=["empty", "cut short", "no text"])
+def test_a_broken_listing_is_made_again(tmp_path: Path, broken: bytes) -> None:
+    cubin = compiled(own_folder(tmp_path, SOURCE, HEADER))
+    sass._functions.cache_clear()
+    try:
+        first = sass.disassemble(cubin, "k")
+    except NotHere as error:
+        pytest.skip(str(error))
+    (file,) = cache_dir("sass").iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(broken)
+    sass._functions.cache_clear()
+    assert sass.disassemble(cubin, "k") == first
+    assert file.read_bytes() == whole, "the listing was not mended"
 
 
 def test_a_compile_error_names_file_line_and_message(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 
 from gputop.backends.cuda.compile import Cubin
-from gputop.backends.cuda.pace import Pace, control, pace
-from gputop.backends.cuda.sass import INSTRUCTION_BYTES, disassemble, loops
+from gputop.backends.cuda.pace import control, pace
+from gputop.backends.cuda.sass import INSTRUCTION_BYTES, Loop, disassemble, loops
 from gputop.cubin import entry_code
 from gputop.errors import BadInput, NotHere
 from gputop.phases.turns import TURNS
@@ -32,12 +32,12 @@ def cubins() -> dict[str, Cubin]:
     return {entry: cubin for cubin in found if cubin is not None for entry in cubin.functions}
 
 
-def compiled(name: str) -> list[tuple[int, Pace]]:
-    """Instructions and pace of every loop of the kernel that a turn is of."""
+def kernel_loops(name: str) -> tuple[str, Cubin, tuple[Loop, ...]]:
+    """Of the kernel that a turn is of."""
     entry = name.split()[0]
     cubin = cubins()[entry]
     try:
-        return [(loop.instructions, pace(cubin, entry, loop)) for loop in loops(disassemble(cubin, entry))]
+        return entry, cubin, loops(disassemble(cubin, entry))
     except NotHere as error:
         pytest.skip(str(error))
 
@@ -45,8 +45,10 @@ def compiled(name: str) -> list[tuple[int, Pace]]:
 @pytest.mark.parametrize("name", sorted(TURNS.keys() - LOOPS_WITHIN))
 def test_a_turn_is_one_of_its_kernels_loops(name: str) -> None:
     told = TURNS[name]
-    instructions, found = min(compiled(name), key=lambda loop: abs(loop[0] - told.instructions))
-    assert told.instructions == pytest.approx(instructions, rel=INSTRUCTIONS_DIFFER)
+    entry, cubin, every = kernel_loops(name)
+    loop = min(every, key=lambda loop: abs(loop.instructions - told.instructions))
+    assert told.instructions == pytest.approx(loop.instructions, rel=INSTRUCTIONS_DIFFER)
+    found = pace(cubin, entry, loop)
     assert told.cycles <= CYCLES_ABOVE * found.cycles
     assert told.waits <= found.waits
     assert (told.waits == 0) == (found.waits == 0)
@@ -55,8 +57,8 @@ def test_a_turn_is_one_of_its_kernels_loops(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(LOOPS_WITHIN))
 def test_a_turn_through_other_loops_takes_longer_than_each_of_them(name: str) -> None:
     told = TURNS[name]
-    inner = min(loop for loop, _ in compiled(name))
-    assert told.instructions > inner
+    _, _, every = kernel_loops(name)
+    assert told.instructions > min(loop.instructions for loop in every)
     assert told.cycles > told.instructions
 
 
@@ -80,5 +82,5 @@ def test_control_bits_are_of_every_instruction_and_never_without_a_cycle() -> No
 
 def test_loads_that_go_out_together_are_one_wait() -> None:
     """The coalesced kernel asks for 16 columns of two operands in a turn, and stands still three times."""
-    (_, found), *_ = compiled("gemm_coalesced")
-    assert found.waits == 3
+    entry, cubin, (loop, *_) = kernel_loops("gemm_coalesced")
+    assert pace(cubin, entry, loop).waits == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import re
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from gputop.backends.cuda.compile import Cubin
 from gputop.errors import NotHere
+from gputop.paths import cache_dir, keep
 
 INSTRUCTION_BYTES = 16
 MEND = "pip install 'gputop-roofline[compile]'"
@@ -59,20 +61,33 @@ def disassemble(cubin: Cubin, entry: str) -> tuple[Instruction, ...]:
 
 @functools.lru_cache(maxsize=4)
 def _functions(code: bytes, source: str) -> dict[str, tuple[Instruction, ...]]:
-    """Every kernel of a file: nvdisasm takes as long for one as for all."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "kernel.cubin"
-        file.write_bytes(code)
-        done = subprocess.run([_nvdisasm(), "-json", str(file)], capture_output=True, text=True)
-    if done.returncode:
-        raise NotHere(f"nvdisasm can't read {source} ({done.stderr.strip()[:200]}); {MEND}.")
+    """Every kernel of a file, kept for the next time: nvdisasm takes a second, for one as for all."""
+    kept = cache_dir("sass") / f"{hashlib.sha256(code).hexdigest()[:32]}.json"
+    try:
+        listing = json.loads(kept.read_bytes())
+    except (OSError, ValueError):
+        text = _listing(code, source)
+        keep(kept, text)
+        listing = json.loads(text)
     return {
         function["function-name"]: tuple(
             Instruction(i["opcode"], i.get("operands", ""), i.get("predicate", ""))
             for i in function["sass-instructions"]
         )
-        for function in json.loads(done.stdout)[1]
+        for function in listing[1]
     }
+
+
+def _listing(code: bytes, source: str) -> bytes:
+    """nvdisasm's JSON."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "kernel.cubin"
+        file.write_bytes(code)
+        done = subprocess.run([_nvdisasm(), "-json", str(file)], capture_output=True)
+    if done.returncode:
+        why = done.stderr.decode(errors="replace").strip()[:200]
+        raise NotHere(f"nvdisasm can't read {source} ({why}); {MEND}.")
+    return done.stdout
 
 
 def loops(code: Sequence[Instruction]) -> tuple[Loop, ...]:
