@@ -128,7 +128,10 @@ class Recorder:
             yield LadderLine(
                 ladder=bench.survive(
                     lambda: bench.client.measure_ladder(
-                        requests, seconds=self._seconds(len(requests)), on_progress=bench.narrator.progress
+                        requests,
+                        seconds=self._seconds(len(requests)),
+                        check_phases=True,
+                        on_progress=bench.narrator.progress,
                     )
                 )
             )
@@ -145,7 +148,10 @@ class Recorder:
             yield BatchesLine(
                 ladder=bench.survive(
                     lambda: bench.client.measure_ladder(
-                        requests, seconds=self._seconds(len(requests)), on_progress=bench.narrator.progress
+                        requests,
+                        seconds=self._seconds(len(requests)),
+                        check_phases=True,
+                        on_progress=bench.narrator.progress,
                     )
                 )
             )

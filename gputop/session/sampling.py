@@ -19,6 +19,8 @@ SAMPLE_S = 0.008
 MOST_PASSES = 200
 PHASE_PASSES = 5
 """Most passes behind one sample of a phase: short phases are noisy one pass at a time."""
+TRIED_S = 0.05
+"""A sample that is expected to be over sooner is tried to know how long it takes."""
 WARM_UP_S = 0.3
 STEADY = 0.03
 """Warm when two samples in a row differ by less than this. Where a sample takes longer than the warm-up, none
@@ -69,12 +71,13 @@ def sample_lanes(
     """Rounds over the lanes in `stats.order`, until something ends them; says what did.
 
     `enough` gives the reason to end, empty to go on. A round that could not end within the budget is not
-    begun, but at least `least_rounds` are done, unless `stop` says otherwise. `phase_rounds`: the rounds that
-    also split passes by phase; None: all.
+    begun, but at least `least_rounds` are done, unless `stop` says otherwise. Warming up comes before the
+    budget: many lanes would else have warmed up for nothing. `phase_rounds`: the rounds that also split passes
+    by phase; None: all.
     """
-    start = perf_counter()
     for lane in lanes:
         _warm_up(lane, stop)
+    start = perf_counter()
     if sum(LEAST_PASSES * lane.lane.pass_s for lane in lanes) > budget_s:
         for lane in lanes:
             lane.passes = FEWEST_PASSES if lane.passes == LEAST_PASSES else lane.passes
@@ -97,10 +100,18 @@ def sample_lanes(
     return "stopped"
 
 
-def expected_sample_s(pass_s: float) -> float:
-    """About how long one sample of a lane takes, its phases included."""
-    passes = _passes(pass_s)
-    return (passes + _phase_passes(passes)) * pass_s
+def expected_sample_s(lane: PreparedLane) -> float:
+    """About how long one sample of a lane takes, its phases included.
+
+    A short one is tried: what starts and ends a recording of phases may take longer than the passes.
+    """
+    passes = _passes(lane.pass_s)
+    expected_s = (passes + _phase_passes(passes)) * lane.pass_s
+    if expected_s > TRIED_S:
+        return expected_s
+    start = perf_counter()
+    _sample(LaneSamples(lane, passes), split=True)
+    return perf_counter() - start
 
 
 def _warm_up(lane: LaneSamples, stop: Stop) -> None:

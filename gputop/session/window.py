@@ -161,7 +161,7 @@ def _copies(
     else:
         wanted = 0 if known >= ENOUGH_COPIES else 1
     if seconds is not None:
-        lanes_in_time = seconds / (stats.MIN_ROUNDS * expected_sample_s(pass_s))
+        lanes_in_time = seconds / (stats.MIN_ROUNDS * expected_sample_s(pinned.lane))
         wanted = min(wanted, max(0, int(lanes_in_time) - 2))
     held = [pinned.lane, current.lane]
     while len(held) < 2 + wanted:

@@ -13,7 +13,7 @@ import pytest
 from gputop.backends.base import PassTimes, PhaseTimes, TimedRun, Trace, run_in_turn
 from gputop.results import Gate, Tuned
 from gputop.session.lanes import PreparedLane
-from gputop.session.sampling import LaneSamples, sample_lanes
+from gputop.session.sampling import LaneSamples, expected_sample_s, sample_lanes
 from gputop.spec import LaunchFacts, Plan, Step
 
 if TYPE_CHECKING:
@@ -97,6 +97,35 @@ def test_a_short_pass_is_warmed_up_and_its_samples_stay_long_enough_for_the_time
     warm_up, *kept = short.samples
     assert warm_up * short.pass_s >= 0.008
     assert kept == [warm_up]
+
+
+class Ticking(Passes):
+    """A sample takes as long as `sample_s` says, whatever its passes do."""
+
+    sample_s = 0.02
+
+    def sample_pass(self, passes: int) -> PassTimes:
+        deadline = perf_counter() + self.sample_s
+        while perf_counter() < deadline:
+            continue
+        return super().sample_pass(passes)
+
+
+def test_warming_up_is_not_taken_from_the_budget() -> None:
+    lanes = [
+        LaneSamples(PreparedLane(PLAN, each, PASSED, 0.001)) for each in (Ticking(0.002), Ticking(0.002))
+    ]
+    sample_lanes(lanes, budget_s=0.1, least_rounds=1, enough=lambda: "", stop=lambda: False, say=silent)
+    assert all(len(lane.device_s) >= 2 for lane in lanes), "two rounds of 0.04 s; warming up took as long"
+
+
+def test_what_a_short_sample_takes_is_found_by_trying() -> None:
+    ticking = Ticking(0.0001)
+    assert expected_sample_s(PreparedLane(PLAN, ticking, PASSED, ticking.pass_s)) >= Ticking.sample_s
+    assert len(ticking.samples) == 1
+    long = Ticking(1.0)
+    assert expected_sample_s(PreparedLane(PLAN, long, PASSED, long.pass_s)) == pytest.approx(4.0)
+    assert not long.samples, "known without"
 
 
 def test_a_round_that_can_not_end_in_time_is_not_begun() -> None:
