@@ -15,6 +15,7 @@ from docs.evidence import NOT_MEASURED, Evidence, Pair
 from docs.loops import K_MAJOR, WMMA
 from gputop import units
 from gputop.cli.attribution import Saving, banked, predicted
+from gputop.cli.batches import forecast_ratio
 from gputop.cli.ladder_table import score_lines
 from gputop.results import Row
 
@@ -258,12 +259,13 @@ def _batch(evidence: Evidence) -> Reading:
     if len(sweep) < 2:
         return _absent(evidence, "batches")
     best = max(sweep, key=lambda entry: entry.ratio_first or 0.0)
-    tax = sweep[0].shape_tax
     ours = f"{units.ratio(best.ratio_first)} the rate of batch {sweep[0].batch} at batch {best.batch}"
-    if tax is None or best.ratio_first is None:
-        return Reading(ours, None, "no site's shape factor is known, so no tax was forecast")
-    near = abs(math.log(best.ratio_first / tax)) < math.log(1.25)
-    return Reading(f"{ours}; forecast from its shape: {units.ratio(tax)}", near)
+    forecast = forecast_ratio(sweep[0], best)
+    if forecast is None or best.ratio_first is None:
+        return Reading(ours, None, "the terms of these passes are not known, so nothing was forecast")
+    near = abs(math.log(best.ratio_first / forecast)) < math.log(1.25)
+    shape = f"by its shape alone {units.ratio(sweep[0].shape_tax)}"
+    return Reading(f"{ours}; forecast by the terms at that batch {units.ratio(forecast)}, {shape}", near)
 
 
 FINDINGS = (

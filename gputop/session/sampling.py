@@ -72,8 +72,8 @@ def sample_lanes(
 
     `enough` gives the reason to end, empty to go on. A round that could not end within the budget is not
     begun, but at least `least_rounds` are done, unless `stop` says otherwise. Warming up comes before the
-    budget: many lanes would else have warmed up for nothing. `phase_rounds`: the rounds that also split passes
-    by phase; None: all.
+    budget: many lanes would else have warmed up for nothing. `phase_rounds`: the rounds that also split
+    passes by phase; None: all.
     """
     for lane in lanes:
         _warm_up(lane, stop)
