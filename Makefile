@@ -16,6 +16,8 @@ DEV_STAMP := $(VENV)/.installed-dev
 
 # stdout belongs to gputop: set-up speaks on stderr.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check
+# What pip does for a package that it copies: the first start has not to wait for it.
+COMPILE := $(BIN)/python -m compileall -q gputop phases
 
 .PHONY: run test lint compile-all gpu-check findings screenshots dist types clean
 
@@ -65,11 +67,13 @@ clean:
 $(RUN_STAMP): pyproject.toml | $(BIN)/python
 	@echo "Installing gputop and what it needs into $(VENV), once." >&2
 	@$(PIP_INSTALL) --editable '.$(if $(EXTRAS),[$(EXTRAS)])' >&2
+	@$(COMPILE)
 	@touch $@
 
 $(DEV_STAMP): pyproject.toml | $(BIN)/python
 	@echo "Installing gputop and its checks into $(VENV), once." >&2
 	@$(PIP_INSTALL) --editable '.[dev]' >&2
+	@$(COMPILE)
 	@touch $@ $(VENV)/.installed-run
 
 # Asked by running it: a version manager's shim may stand for a Python that is not there.
