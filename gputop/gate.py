@@ -8,7 +8,7 @@ logits alone are blind to a stale row, and ReLU launders NaN.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from operator import itemgetter
@@ -81,18 +81,6 @@ def pass_runs(workload: Workload, dims: Dims) -> tuple[Run, ...]:
     """
     alike = np.repeat(tokens(workload, 0, 1), dims.batch, axis=0)
     return tuple(zip((alike, trace_tokens(workload, dims)), POISONS, strict=True))
-
-
-def check_pass(
-    run: Callable[[Tokens, float], Floats],
-    workload: Workload,
-    dims: Dims,
-    math: Math,
-    rows_alike: bool = True,
-) -> Gate:
-    """The pass gate of one prepared plan; `run(tokens [batch, seq], poison)` gives logits [batch, vocab]."""
-    outs = (np.array(run(*each)) for each in pass_runs(workload, dims))
-    return judge_pass(tuple(outs), workload, dims, math, rows_alike)
 
 
 def judge_pass(

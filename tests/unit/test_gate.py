@@ -16,7 +16,7 @@ from gputop import buffers, gate, reference, weights
 from gputop.catalog import Catalog, plan_dims
 from gputop.fill import tokens
 from gputop.results import Gate, PhaseCheck
-from gputop.spec import Kernel, Plan, Step, Task, View, WeightView, Workload
+from gputop.spec import Dims, Kernel, Math, Plan, Step, Task, View, WeightView, Workload
 from gputop.words import parse_word
 from gputop.workloads import WORKLOADS
 
@@ -82,6 +82,18 @@ def passed(plan: Plan, steps: tuple[Step, ...], spoil: Spoil | None = None) -> F
     return FloatPass(plan, steps, False, spoil) if spoil else FloatPass(plan, steps, False)
 
 
+def check_pass(
+    run: Callable[[NDArray[np.int32], float], Floats],
+    workload: Workload,
+    dims: Dims,
+    math: Math,
+    rows_alike: bool = True,
+) -> Gate:
+    """The pass gate, its passes run one after the other."""
+    outs = tuple(np.array(run(*each)) for each in gate.pass_runs(workload, dims))
+    return gate.judge_pass(outs, workload, dims, math, rows_alike)
+
+
 def gate_of(word: str, spoil: Spoil | None = None, catalog: Catalog = CATALOG) -> Gate:
     """Both gates of a plan on tiny, as a session would run them."""
     plan = catalog.resolve(parse_word(word), TINY.dims, "cpu")
@@ -91,7 +103,7 @@ def gate_of(word: str, spoil: Spoil | None = None, catalog: Catalog = CATALOG) -
     kept = replace(passed(plan, kept_steps, spoil), keep_layers=True)
     kept.run(gate.trace_tokens(TINY, dims), math.nan)
     checks = gate.check_phases(kept, kept_steps, TINY, plan, dims)
-    return gate.combine(gate.check_pass(timed.run, TINY, dims, plan.math), checks)
+    return gate.combine(check_pass(timed.run, TINY, dims, plan.math), checks)
 
 
 # --- right passes -------------------------------------------------------------------------------------
@@ -125,7 +137,7 @@ def test_every_site_is_checked_and_its_worst_kept() -> None:
 def test_the_pass_gate_alone_says_so() -> None:
     plan = CATALOG.resolve(parse_word("cpu-blas"), TINY.dims, "cpu")
     steps = CATALOG.steps(plan, TINY.dims)
-    alone = gate.check_pass(passed(plan, steps).run, TINY, TINY.dims, plan.math)
+    alone = check_pass(passed(plan, steps).run, TINY, TINY.dims, plan.math)
     assert alone.status == "PASS pass-only"
     assert gate.combine(alone, ()) == alone
 
@@ -137,7 +149,7 @@ def test_both_token_sets_and_both_poisons_are_run() -> None:
         seen.append((ids.reshape(-1).tolist(), poison))
         return np.zeros((1, 256), np.float32)
 
-    gate.check_pass(run, TINY, TINY.dims, "fp32")
+    check_pass(run, TINY, TINY.dims, "fp32")
     assert [ids for ids, _ in seen] == [tokens(TINY, n, 1).reshape(-1).tolist() for n in (0, 1)]
     assert math.isnan(seen[0][1])
     assert seen[1][1] == 1e30
@@ -240,7 +252,7 @@ def test_a_fault_that_the_logits_can_not_see_is_caught_by_the_phases() -> None:
     plan = CATALOG.resolve(parse_word("cpu-blas"), TINY.dims, "cpu")
     spoil = at("w2", zeroed_row)
     run = passed(plan, CATALOG.steps(plan, TINY.dims), spoil).run
-    assert gate.check_pass(run, TINY, TINY.dims, "fp32").ok
+    assert check_pass(run, TINY, TINY.dims, "fp32").ok
     assert gate_of("cpu-blas", spoil).where.startswith("w2 of layer 1, row 3: 1 from float64, allowed 1e-05")
 
 
@@ -272,7 +284,7 @@ def test_a_read_of_poison_is_caught_though_relu_launders_it() -> None:
         out[0, 5] += np.fmax(np.float32(poison), np.float32(0))
         return out
 
-    outcome = gate.check_pass(run, TINY, TINY.dims, plan.math)
+    outcome = check_pass(run, TINY, TINY.dims, plan.math)
     assert outcome.status == "FAIL"
     assert "token set 1" in outcome.where
     assert "token set 0" not in outcome.where
@@ -295,7 +307,7 @@ def test_a_batch_is_run_alike_and_unlike() -> None:
         seen.append(ids)
         return exact(ids)
 
-    assert gate.check_pass(run, TINY, dims, "fp32").status == "PASS pass-only"
+    assert check_pass(run, TINY, dims, "fp32").status == "PASS pass-only"
     assert [ids.shape for ids in seen] == [(12, 16), (12, 16)]
     assert len(np.unique(seen[0], axis=0)) == 1
     assert len(np.unique(seen[1], axis=0)) == 5
@@ -312,11 +324,11 @@ def test_one_different_bit_between_alike_sequences_fails() -> None:
             out[2, 7] = np.nextafter(out[2, 7], np.float32(np.inf))
         return out
 
-    outcome = gate.check_pass(run, TINY, dims, "fp32")
+    outcome = check_pass(run, TINY, dims, "fp32")
     assert outcome.status == "FAIL"
     assert "logits of sequences 0 and 2" in outcome.where
     assert "bits" in outcome.where
-    assert gate.check_pass(run, TINY, dims, "fp32", rows_alike=False).ok
+    assert check_pass(run, TINY, dims, "fp32", rows_alike=False).ok
 
 
 @pytest.mark.parametrize("distance", [1, 2, 4])
@@ -327,7 +339,7 @@ def test_a_leak_between_sequences_fails(distance: int, rows_alike: bool) -> None
     def run(ids: NDArray[np.int32], poison: float) -> Floats:
         return np.roll(exact(ids), distance, axis=0)
 
-    outcome = gate.check_pass(run, TINY, dims, "fp32", rows_alike)
+    outcome = check_pass(run, TINY, dims, "fp32", rows_alike)
     assert outcome.status == "FAIL"
     assert "token set 1, sequence" in outcome.where
 
@@ -519,7 +531,7 @@ def test_the_standard_workload_ships_all_that_the_gate_asks_for(monkeypatch: pyt
     monkeypatch.setattr(reference, "compute", lambda *wanted: pytest.fail("computed"))
     for batch in (1, 2, 128):
         dims = replace(GPT2_SMALL.dims, batch=batch)
-        outcome = gate.check_pass(
+        outcome = check_pass(
             lambda ids, poison: np.zeros((len(ids), 256), np.float32), GPT2_SMALL, dims, "fp32"
         )
         assert outcome.pass_error == pytest.approx(1.0)
