@@ -182,12 +182,12 @@ LADDER = Schema(
         Column("saved_first_s", "s", "saved", "First rung's time - this one's, a sequence.", signed_seconds),
         Column("saved_first_lo_s", "s", "lo", "Lower end of its 99 % interval.", signed_seconds),
         Column("saved_first_hi_s", "s", "hi", "Upper end of its 99 % interval.", signed_seconds),
+        _VERSIONS,
+        _STATUS,
         Column("model_s", "s", "model", "The pass by the term model: each site's largest term.", seconds),
         *BREAKDOWN,
         Column("host_bound", "", "host-bound", "Whether the host sets the wall time.", yes_no),
         Column("forecast_s", "s", "forecast", "Of a peer: time forecast from its features.", seconds),
-        _VERSIONS,
-        _STATUS,
     ),
 )
 

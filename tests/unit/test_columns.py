@@ -43,7 +43,7 @@ def test_every_column_says_what_it_is(schema: Schema) -> None:
     keys = [column.key for column in schema.columns]
     assert len(set(keys)) == len(keys)
     assert keys[0] == "schema"
-    assert keys[-1] == "status" or schema.columns == COLUMNS
+    assert "status" in keys
     for column in schema.columns:
         assert column.doc.endswith("."), column.key
         assert column.title, column.key
