@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 from gputop.cli.batches import at_batches, batch_list
 from gputop.cli.command import Command
-from gputop.cli.options import add_measuring_options, add_output_options, add_plan_options, with_changes
+from gputop.cli.options import (
+    add_measuring_options,
+    add_output_options,
+    add_plan_options,
+    request_of,
+    with_changes,
+)
 from gputop.cli.outcome import outcome
 from gputop.errors import BadInput, unknown_name
 
@@ -81,8 +87,8 @@ def _requests(bench: Bench, options: argparse.Namespace) -> list[PlanRequest]:
 
     rungs = bench.opened.rungs
     if options.batches is not None:
-        rung = options.rung or bench.opened.default_rung
-        request = with_changes(PlanRequest(_known(rung, rungs)), options)
+        request = request_of(options, bench.opened.default_rung)
+        _known(request.rung, rungs)
         return at_batches(request, options.batches)
     requests = [
         with_changes(PlanRequest(rung), options) for rung in chosen(rungs, options.rungs, options.attribute)

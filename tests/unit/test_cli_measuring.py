@@ -222,12 +222,13 @@ def test_batches_in_one_window_and_one_that_does_not_fit(env: dict[str, str], tm
         "CpuBackend.need_bytes = lambda self, plan: own(self, plan) + (plan.batch > 2) * (1 << 50)\n",
     )
     path = tmp_path / "batches.csv"
-    command = ("ladder", "--batches", "1,2,4", "--rung", "cpu-pruned", *QUICK)
+    command = ("ladder", "--batches", "1,2,4", "--rung", "cpu-pruned,fold=off", *QUICK)
     done = gputop(roomy, *command, "--remote", "here", "--csv", str(path))
     assert done.returncode == 0, done.stderr
     with path.open(newline="") as file:
         one, two, four = csv.DictReader(file)
     assert [row["batch"] for row in (one, two, four)] == ["1", "2", "4"]
+    assert one["rung"] == "cpu-pruned,fold=off"
     assert float(two["flops"]) == 2 * float(one["flops"])
     assert float(one["tokens_per_s"]) > 0
     assert four["device_s"] == ""
