@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from statistics import fmean
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ import numpy as np
 from gputop.backends.base import PassTimes, PhaseTimes, Say, TimedRun, Trace, run_in_turn
 from gputop.backends.cuda import kernelkinds
 from gputop.backends.cuda.context import Context
-from gputop.backends.cuda.cupti import KernelRecorder
+from gputop.backends.cuda.cupti import KernelRecorder, Span
 from gputop.backends.cuda.faults import explained
 from gputop.backends.cuda.kernelkinds import KindTimes
 from gputop.backends.cuda.packages import TORCH
@@ -156,7 +156,9 @@ class TorchPrepared:
         """One pass by kind of kernel, in the place of sites. Empty where CUPTI is missing or sees nothing."""
         if self._recorder is None:
             return ()
-        with self._ready():
+        spans: list[Span] = []
+        # NotHere where another profiler is attached, or none may be.
+        with self._ready(), suppress(NotHere):
             for _ in range(SPLIT_PASSES):
                 spans = self._recorder.record(
                     lambda: self._timer.blocked([self._submit]), f"the recorded pass of {self.plan.peer}"
