@@ -86,14 +86,14 @@ class PhaseSplit:
         if len(spans) != (1 + passes) * one:
             return ()
         spans.sort(key=lambda span: span.start)
-        return tuple(self._of_spans(spans[at : at + one]) for at in range(one, len(spans), one))
+        counts = (BLOCKERS, *self._counts)
+        return tuple(self._of_spans(spans[at : at + one], counts) for at in range(one, len(spans), one))
 
-    def _of_spans(self, spans: Sequence[Span]) -> PhaseTimes:
+    def _of_spans(self, spans: Sequence[Span], counts: Sequence[int]) -> PhaseTimes:
         """One pass; a site's instances are added."""
         sites = [step.step.site for step in self._bound]
         time_s, gap_s, overlap_s = (dict.fromkeys(sites, 0.0) for _ in range(3))
-        assert self._counts is not None
-        _, *steps = cupti.split(spans, (BLOCKERS, *self._counts))
+        _, *steps = cupti.split(spans, counts)
         for site, times in zip(sites, steps, strict=True):
             time_s[site] += times.time_s
             gap_s[site] += times.gap_s
