@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gputop import units
+from gputop.device import limits
 from gputop.pooling import pool
 from gputop.recording import Recording
 from gputop.results import Comparison, LadderEntry, PlanView, Row, Verdict
 
 NOT_MEASURED = "not measured here"
-SCHEDULERS = 4
-"""Of an SM, each issuing one warp instruction a cycle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,10 @@ class Evidence:
         clock = next((row.sm_clock_hz for row in self.rows(rung).values() if row.sm_clock_hz), None)
         for kept in self.recordings:
             if any(view.word == rung for view in kept.views):
-                sms = kept.header.device.sm_count
-                return sms * SCHEDULERS * clock if sms and clock else None
+                device = kept.header.device
+                if not (device.sm_count and device.arch and clock):
+                    return None
+                return device.sm_count * limits(device.arch).schedulers * clock
         return None
 
     def missing(self, *rungs: str) -> str:

@@ -26,7 +26,7 @@ class SmLimits:
     blocks_per_sm: int
     smem_per_sm_bytes: int
     smem_per_block_optin_bytes: int
-    """Largest a block can have after opting in; without it `smem_per_block_bytes`."""
+    """Largest a block can have after opting in."""
     barriers_per_sm: int | None
     """Named barriers to share out among blocks; None where they don't limit occupancy."""
     max_cluster: int
@@ -40,22 +40,11 @@ class SmLimits:
     """A warp's registers are rounded up to a multiple of it."""
     warp_unit: int = 4
     """A block's warps are rounded up to a multiple of it when its register need is checked."""
-    smem_per_block_bytes: int = 48 * KIB
     smem_unit_bytes: int = 128
     smem_reserved_bytes: int = 1 * KIB
     """The driver's own share of every block's shared memory."""
     schedulers: int = 4
     """Warp instructions that an SM can issue in a cycle, and partitions of its register file."""
-    elf_counts_reserved: bool = False
-    """Whether a cubin's `.nv.shared` size already holds `smem_reserved_bytes`."""
-
-    @property
-    def threads_per_sm(self) -> int:
-        return self.warps_per_sm * self.warp_size
-
-    def declared_smem_bytes(self, elf_bytes: int) -> int:
-        """Static shared memory as the source declares it, from a cubin's `.nv.shared` size."""
-        return max(0, elf_bytes - self.smem_reserved_bytes) if self.elf_counts_reserved else elf_bytes
 
 
 SM_LIMITS: Mapping[str, SmLimits] = {
@@ -66,10 +55,10 @@ SM_LIMITS: Mapping[str, SmLimits] = {
         SmLimits("sm_86", 48, 16, 100 * KIB, 99 * KIB, None, 1),
         SmLimits("sm_87", 48, 16, 164 * KIB, 163 * KIB, None, 1),
         SmLimits("sm_89", 48, 24, 100 * KIB, 99 * KIB, None, 1),
-        SmLimits("sm_90", 64, 32, 228 * KIB, 227 * KIB, 64, 16, elf_counts_reserved=True),
-        SmLimits("sm_100", 64, 32, 228 * KIB, 227 * KIB, 64, 16, elf_counts_reserved=True),
-        SmLimits("sm_103", 64, 32, 228 * KIB, 227 * KIB, 32, 8, elf_counts_reserved=True),
-        SmLimits("sm_120", 48, 24, 100 * KIB, 99 * KIB, 24, 8, elf_counts_reserved=True),
+        SmLimits("sm_90", 64, 32, 228 * KIB, 227 * KIB, 64, 16),
+        SmLimits("sm_100", 64, 32, 228 * KIB, 227 * KIB, 64, 16),
+        SmLimits("sm_103", 64, 32, 228 * KIB, 227 * KIB, 32, 8),
+        SmLimits("sm_120", 48, 24, 100 * KIB, 99 * KIB, 24, 8),
     )
 }
 

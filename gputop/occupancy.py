@@ -38,10 +38,9 @@ def theoretical(
 ) -> Occupancy:
     """Occupancy of blocks of `block_threads` threads with `registers` each.
 
-    Shared memory as the source declares it, without the driver's share: see
-    `SmLimits.declared_smem_bytes` for a size read from a cubin. `barriers` are named barriers of
-    one block (`ptxas -v` prints them); they limit from sm_90 on. With a `cluster` the answer is an
-    upper bound, since a cluster's blocks must also find room on neighbouring SMs.
+    Shared memory as the source declares it, without the driver's share, as `gputop.cubin` gives it.
+    `barriers` are named barriers of one block (`ptxas -v` prints them); they limit from sm_90 on. With a
+    `cluster` the answer is an upper bound, since a cluster's blocks must also find room on neighbouring SMs.
 
     BadInput: unknown architecture, sizes out of range, or a cluster that the architecture lacks.
     """

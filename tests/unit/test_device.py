@@ -37,7 +37,7 @@ def test_an_unknown_architecture_is_refused_with_the_known_ones() -> None:
 def test_a_block_never_gets_more_than_its_sm_has(arch: str) -> None:
     sm = limits(arch)
     assert sm.smem_per_block_optin_bytes + sm.smem_reserved_bytes == sm.smem_per_sm_bytes
-    assert sm.threads_per_block <= sm.threads_per_sm
+    assert sm.threads_per_block <= sm.warps_per_sm * sm.warp_size
     assert sm.registers_per_block <= sm.registers_per_sm
 
 

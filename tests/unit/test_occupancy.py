@@ -169,12 +169,6 @@ def test_a_block_reserves_shared_memory_beyond_its_own() -> None:
     assert theoretical("sm_86", 64, 16, 24 * 1024 + 1).limiters == ("shared memory",)
 
 
-def test_declared_shared_memory_is_the_same_on_every_architecture() -> None:
-    assert limits("sm_90a").declared_smem_bytes(19_968) == 18_944
-    assert limits("sm_89").declared_smem_bytes(18_944) == 18_944
-    assert limits("sm_90").declared_smem_bytes(0) == 0
-
-
 def test_what_does_not_fit_has_no_blocks_and_says_why() -> None:
     assert theoretical("sm_80", 1025, 300).limiters == ("block size", "registers")
     assert theoretical("sm_80", 1024, 65).limiters == ("registers",)
