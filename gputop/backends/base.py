@@ -37,7 +37,11 @@ class PassTimes:
 
 @dataclass(frozen=True, slots=True)
 class PhaseTimes:
-    """One pass's split by step site (`w1`, `w1@1`, `ln2+w1`), all instances added; a framework's by kind."""
+    """One pass's split by step site (`w1`, `w1@1`, `ln2+w1`), all instances added; a framework's by kind.
+
+    Times and gaps together fill the pass: what a step ran beside the one before is in `overlap_s`, and in
+    the time of the one before alone.
+    """
 
     time_s: Mapping[str, float]
     gap_s: Mapping[str, float]

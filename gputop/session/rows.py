@@ -179,7 +179,7 @@ def _totals(
 ) -> Iterable[Row]:
     device, wall = stats.summarize(samples.device_s), stats.summarize(samples.wall_s)
     submit_s = _median(samples.submit_s)
-    sum_s, gaps_s, overlap_s = (_added(sites, name) for name in ("time_s", "gap_s", "overlap_s"))
+    sum_s, gaps_s = (_added(sites, name) for name in ("time_s", "gap_s"))
     question = tuple(physics.question_floors.values())
     overlapped, question_overlapped = (
         roofline.device_floor(physics.plan_floors),
@@ -227,10 +227,10 @@ def _totals(
         **_delta_columns(comparison.get("wall") if comparison else None),
         status=_status(_delta_status(comparison, "wall")),
     )
-    parts = (device.median, sum_s, gaps_s)
     residual_s = None
-    if all(part is not None for part in parts):
-        residual_s = (device.median or 0.0) - (sum_s or 0.0) - (gaps_s or 0.0) + (overlap_s or 0.0)
+    if device.median is not None and sum_s is not None and gaps_s is not None:
+        # What ran beside the launch before is counted once, with that launch: `sum` has no overlap to take out.
+        residual_s = device.median - sum_s - gaps_s
     yield replace(base, phase="residual", time_s=residual_s)
 
 

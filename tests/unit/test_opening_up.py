@@ -101,6 +101,14 @@ def test_kinds_of_kernels_are_rows_that_reconcile_with_the_pass() -> None:
     assert rows["residual"].time_s == pytest.approx(8.7e-4 - 8.61e-4, rel=0.1)
 
 
+def test_what_ran_beside_the_launch_before_is_no_part_of_the_residual() -> None:
+    beside = replace(SPLIT, overlap_s={"gemm": 3e-4, "attention": 1e-4})
+    lane = samples(TF32, 8.7e-4, 2.5e-3, 2.4e-3, split=beside)
+    rows = {row.phase: row for row in lane_rows(OCCASION, lane, DIMS, PHYSICS, None)}
+    assert rows["gemm"].overlap_s == pytest.approx(3e-4)
+    assert rows["residual"].time_s == pytest.approx(8.7e-4 - 8.61e-4, rel=0.1)
+
+
 def test_a_ladder_divides_a_pass_as_its_phase_table_does() -> None:
     lane = samples(TF32, 8.7e-4, 2.5e-3, 2.4e-3)
     assert breakdown_of(lane, PHYSICS) == of_rows(lane_rows(OCCASION, lane, DIMS, PHYSICS, None))
