@@ -77,7 +77,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("timer", "", "timer", "What took the time: perf_counter, event, cupti, repeat or stamp."),
     Column("cache_state", "", "cache", "State of the caches when it ran: in-situ, as within the pass."),
     Column("gap_s", "s", "gap", "Idle time before its launches.", seconds),
-    Column("overlap_s", "s", "overlap", "Time in which it ran beside the launch before; not in time_s.", seconds),
+    Column("overlap_s", "s", "overlap", "Time beside the launch before, no part of time_s.", seconds),
     Column("submit_s", "s", "submit", "Host time to enqueue one pass.", seconds),
     Column("floor_s", "s", "floor", "Floor of this plan's work: max of compute and dram.", seconds, 8, 5),
     Column("floor_term", "", "by", "The term that makes the floor: compute or dram.", width=7, priority=10),

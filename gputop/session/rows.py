@@ -229,7 +229,7 @@ def _totals(
     )
     residual_s = None
     if device.median is not None and sum_s is not None and gaps_s is not None:
-        # What ran beside the launch before is counted once, with that launch: `sum` has no overlap to take out.
+        # What ran beside the launch before is in the time of that launch alone.
         residual_s = device.median - sum_s - gaps_s
     yield replace(base, phase="residual", time_s=residual_s)
 
