@@ -72,7 +72,7 @@ def flash_tile(d_head: int) -> Tile:
     chunks = d_head // 4
     scores = chunks * (2 + 2 * 4)
     values = FLASH_KEYS * (1 + ceil(d_head / 64) * 4)
-    copies = 2 * FLASH_KEYS * d_head * WORD_BYTES / 128
+    copies = 2 * FLASH_KEYS * d_head * WORD_BYTES / LINE_BYTES
     return Tile(
         FLASH_QUERIES, 4, 1, TURNS[f"attention_flash_{d_head}"], 580, 4 * (scores + values) + copies, "fp32"
     )
@@ -88,7 +88,7 @@ WARPS_TILE = Tile(
     wavefronts=WARPS_HEAD / 4 * (4 + 8)
     + FLASH_KEYS * 2
     + 64
-    + 2 * FLASH_KEYS * WARPS_HEAD * WORD_BYTES / 128,
+    + 2 * FLASH_KEYS * WARPS_HEAD * WORD_BYTES / LINE_BYTES,
     pipe="fp32",
 )
 TENSOR_TILE = Tile(
@@ -98,7 +98,7 @@ TENSOR_TILE = Tile(
     turn=TURNS["attention_flash_tensor"],
     around=240 + 73 + 4 * 125 + 260 + 180 + 2 * 450,
     # 16 fragment loads of keys, 64 words of values, and their copies.
-    wavefronts=16 * 4 + 64 + 2 * FLASH_KEYS * TENSOR_HEAD * WORD_BYTES / 128,
+    wavefronts=16 * 4 + 64 + 2 * FLASH_KEYS * TENSOR_HEAD * WORD_BYTES / LINE_BYTES,
     pipe="tf32_mma",
 )
 """Cycles around: addresses, a query's copies, those of keys in four turns, fragments of queries; then the

@@ -89,6 +89,11 @@ def arguments(task: Task, fused: bool, splits: int) -> tuple[Argument, ...]:
     )
 
 
+def cluster_arguments(task: Task, fused: bool, splits: int) -> tuple[Argument, ...]:
+    """`GemmArgs` of a kernel whose parts are added inside a cluster: they need no memory of their own."""
+    return (*arguments(task, fused, 1)[:-1], splits)
+
+
 def store_launch(task: Task) -> tuple[Launch, ...]:
     """Bias, ReLU and residual as a launch of their own; none where the task has none of them."""
     if not stores_apart(task):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gputop.phases.gemm_cuda import COVERS, arguments, parts, store_launch
-from gputop.phases.gemm_cuda_traffic import Blocking, Loop, copy_wavefronts, traffic
+from gputop.phases.gemm_cuda import COVERS, cluster_arguments, parts, store_launch
+from gputop.phases.gemm_cuda_traffic import WAVEFRONTS_PER_LOAD, Blocking, Loop, copy_wavefronts, traffic
 from gputop.phases.turns import TURNS
 from gputop.spec import WORD_BYTES, Dims, Kernel, Launch, Plan, Task, Traffic
 
 ROWS, DEPTH = 64, 32
 THREADS = 128
 STAGES = 4
-WAVEFRONTS_PER_LOAD = 2
-"""Of 16-byte loads from shared memory where neighbouring lanes share an address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +43,7 @@ def _launches(tile: Tile, splits: int, task: Task, plan: Plan, dims: Dims) -> tu
     launches = []
     for part in parts(task, plan, dims):
         grid = (part.output.columns // tile.columns * splits, part.output.rows // ROWS, 1)
-        # The last argument is the number of parts; they need no memory of their own.
-        args = (*arguments(part, fused, 1)[:-1], splits)
+        args = cluster_arguments(part, fused, splits)
         smem_bytes = STAGES * (ROWS + tile.columns) * DEPTH * WORD_BYTES
         launches.append(
             Launch(tile.entry, grid, (THREADS, 1, 1), args, smem_bytes=smem_bytes, cluster=splits, pdl=True)

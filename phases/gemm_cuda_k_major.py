@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gputop.phases.gemm_cuda import Variant, kernel
-from gputop.phases.gemm_cuda_traffic import Loop, copy_wavefronts
+from gputop.phases.gemm_cuda_traffic import WAVEFRONTS_PER_LOAD, Loop, copy_wavefronts
 from gputop.phases.turns import TURNS
 from gputop.spec import WORD_BYTES, Kernel
 
@@ -63,8 +63,6 @@ FP32_TILES = (
     Fp32Tile("8x8", 64, 8, 2, (1, 2, 3, 4, 5, 8, 11, 16)),
     Fp32Tile("half", 32, 4, 2, (1, 2, 4, 5, 8, 11)),
 )
-WAVEFRONTS_PER_LOAD = 2
-"""Of 16-byte loads from shared memory where neighbouring lanes share an address."""
 
 
 def _fp32_k_major(tile: Fp32Tile, splits: int) -> Variant:

@@ -74,6 +74,8 @@ class Blocking:
         return max(1, self.tile[0] * self.tile[1] // (32 * self.warps))
 
 
+WAVEFRONTS_PER_LOAD = 2
+"""Of 16-byte loads from shared memory where neighbouring lanes share an address."""
 SUM_INSTRUCTIONS, SUM_INSTRUCTIONS_A_PART = 70, 69 / 16
 """Of a warp that adds parts (kernels/include/split.cuh), by its machine code."""
 SUM_CYCLES = 200

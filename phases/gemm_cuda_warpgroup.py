@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from gputop.phases.gemm_cuda import COVERS, arguments, parts, store_launch
+from gputop.phases.gemm_cuda import COVERS, cluster_arguments, parts, store_launch
 from gputop.phases.gemm_cuda_traffic import CLUSTER_CYCLES, copy_wavefronts, store_chain, stores_apart
 from gputop.phases.turns import TURNS
 from gputop.spec import WORD_BYTES, Chain, Dims, Kernel, Launch, Plan, Task, Traffic
@@ -52,8 +52,7 @@ def _launches(tile: Tile, splits: int, task: Task, plan: Plan, dims: Dims) -> tu
     launches = []
     for part in parts(task, plan, dims):
         grid = (ceil(part.output.columns / tile.columns) * splits, 1, 1)
-        # The last argument is the number of parts; they need no memory of their own.
-        args = (*arguments(part, fused, 1)[:-1], splits)
+        args = cluster_arguments(part, fused, splits)
         smem_bytes = tile.smem_bytes(ceil(task.site.inner / DEPTH / splits))
         launches.append(
             Launch(tile.entry, grid, (THREADS, 1, 1), args, smem_bytes=smem_bytes, cluster=splits, pdl=True)
