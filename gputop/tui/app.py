@@ -24,6 +24,7 @@ from gputop.tui.messages import (
     CheckFailed,
     DeviceReady,
     GateChecked,
+    LadderReady,
     NotReopened,
     PlanReady,
     PlanRefused,
@@ -170,6 +171,9 @@ class GputopApp(App[int]):
     def on_plan_refused(self, message: PlanRefused) -> None:
         self._learn(states.plan_refused(self.state, message.request))
         self._complain(message.reason)
+
+    def on_ladder_ready(self, message: LadderReady) -> None:
+        self._learn(states.ladder_ready(self.state, message.ladder))
 
     def on_window_ready(self, message: WindowReady) -> None:
         self._learn(states.window_ready(self.state, Shot(message.pair, message.window, self._clock())))

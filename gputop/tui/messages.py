@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.message import Message
 
 from gputop.protocol import Opened
-from gputop.results import Gate, PlanView, Window
+from gputop.results import Gate, Ladder, PlanView, Window
 from gputop.spec import PlanRequest
 from gputop.tui.options import Options
 from gputop.tui.state import Pair
@@ -70,6 +70,14 @@ class WindowReady(Message):
         super().__init__()
         self.pair = pair
         self.window = window
+
+
+class LadderReady(Message):
+    """Every rung of a recording, measured in one window."""
+
+    def __init__(self, ladder: Ladder) -> None:
+        super().__init__()
+        self.ladder = ladder
 
 
 class WindowFailed(Message):

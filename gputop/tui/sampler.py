@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,13 +17,14 @@ from textual.message import Message
 from gputop.client import OnProgress
 from gputop.errors import GputopError, WorkerLost
 from gputop.protocol import Opened
-from gputop.results import Gate, PlanView, Window
+from gputop.results import Gate, Ladder, PlanView, Window
 from gputop.spec import PlanRequest, Workload
 from gputop.tui.messages import (
     CannotOpen,
     CheckFailed,
     DeviceReady,
     GateChecked,
+    LadderReady,
     NotReopened,
     PlanReady,
     PlanRefused,
@@ -74,6 +75,10 @@ class Measurer(Protocol):
         on_progress: OnProgress | None = None,
     ) -> Window: ...
 
+    def measure_ladder(
+        self, requests: Sequence[PlanRequest], *, on_progress: OnProgress | None = None
+    ) -> Ladder: ...
+
     def check(self, request: PlanRequest, *, on_progress: OnProgress | None = None) -> Gate: ...
 
     def stop(self) -> None: ...
@@ -115,6 +120,8 @@ class Sampler(threading.Thread):
         self._lost = False
         self._shown = False
         """Whether a window has come back yet."""
+        self._ladder_asked = True
+        """Whether there is nothing to ask: only a recording's ladder is there for the asking."""
         self._finished = False
 
     # Called from the screen's thread
@@ -186,6 +193,7 @@ class Sampler(threading.Thread):
         with self._changed:
             # What the screen is going to wish for; it may still be busy putting itself together.
             self._wish = Wish(device_ready(State(), opened, self._options).pair)
+            self._ladder_asked = not opened.device.recording
         self._post(DeviceReady(opened))
         return True
 
@@ -211,6 +219,7 @@ class Sampler(threading.Thread):
         with self._changed:
             self._options = options
             self._wish, self._settled = Wish(), None
+            self._ladder_asked = not opened.device.recording
         self._resolved.clear()
         self._checks.clear()
         self._post(Reopened(options, opened))
@@ -234,8 +243,10 @@ class Sampler(threading.Thread):
         if self._checks:
             request = self._checks[0]
             return lambda: self._check(request)
-        if pair is None or pair == self._settled:
+        if pair is None:
             return None
+        if pair == self._settled:
+            return None if self._ladder_asked else self._ladder
         unknown = [plan for plan in (pair.current, pair.pinned) if plan and plan not in self._resolved]
         if unknown:
             return lambda: self._resolve(pair, unknown[0])
@@ -304,6 +315,17 @@ class Sampler(threading.Thread):
         if window.device.recording or any(not lane.gate.ok for lane in window.lanes):
             self._settle(pair)
         self._post(WindowReady(pair, window))
+
+    def _ladder(self) -> None:
+        self._ladder_asked = True
+        try:
+            ladder = self._client.measure_ladder((), on_progress=self._say)
+        except WorkerLost:
+            raise
+        except GputopError:
+            # A recording that was cut short has none, and is shown without.
+            return
+        self._post(LadderReady(ladder))
 
     def _check(self, request: PlanRequest) -> None:
         self._checks.popleft()

@@ -7,7 +7,18 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gputop.protocol import Opened
-from gputop.results import TOTAL_ROWS, Gate, Lane, PlanView, Row, RungView, ToggleView, Window
+from gputop.results import (
+    TOTAL_ROWS,
+    Gate,
+    Ladder,
+    LadderEntry,
+    Lane,
+    PlanView,
+    Row,
+    RungView,
+    ToggleView,
+    Window,
+)
 from gputop.spec import PlanRequest
 from gputop.tui.options import Options
 from gputop.words import format_word, parse_word
@@ -66,6 +77,8 @@ class State:
     """The window held on the screen while measuring goes on."""
     seen: Mapping[str, Seen] = field(default_factory=dict)
     """By the plan's word."""
+    ladder: Mapping[str, LadderEntry] = field(default_factory=dict)
+    """Of a recording: its rungs by word, all measured in one window."""
     measuring: bool = True
     worker: WorkerState = "starting"
     doing: str = ""
@@ -174,6 +187,18 @@ def window_ready(state: State, shot: Shot) -> State:
                 paired[pinned.plan] = comparison
         seen[lane.plan] = Seen(shot, lane.device_s, lane.gate, strip_of(lane), paired)
     return replace(state, latest=shot, seen=seen, worker="ready", doing="")
+
+
+def ladder_ready(state: State, ladder: Ladder) -> State:
+    return replace(state, ladder={entry.rung: entry for entry in ladder.entries}, doing="")
+
+
+def ladder_ratio(state: State, word: str) -> float | None:
+    """The pinned plan's time / this one's, of one sequence, where the recorded ladder has both."""
+    entry, pinned = state.ladder.get(word), state.ladder.get(state.pinned_word or "")
+    if entry is None or pinned is None or not entry.ratio_first or not pinned.ratio_first:
+        return None
+    return entry.ratio_first / pinned.ratio_first
 
 
 def _paired(window: Window) -> Paired | None:

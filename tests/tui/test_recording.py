@@ -8,8 +8,8 @@ import pytest
 
 from gputop import recording
 from gputop.client import Client
-from gputop.recording import EndLine, Header, Line, PlanLine, WindowLine
-from gputop.results import Ceilings
+from gputop.recording import EndLine, Header, LadderLine, Line, PlanLine, WindowLine
+from gputop.results import Ceilings, Gate, Ladder, LadderEntry
 from gputop.spec import PlanRequest
 from gputop.tui import app as app_module
 from gputop.tui.app import GputopApp
@@ -22,7 +22,7 @@ BLAS, THREADS, LOOPS = (PlanRequest(name) for name in ("cpu-blas", "cpu-threads"
 SHOWN = "recording of 2026-01-02 on AMD EPYC"
 
 
-def recorded(path: Path, time_utc: str) -> Path:
+def recorded(path: Path, time_utc: str, *more: Line) -> Path:
     """The canned run as a recording of three rungs."""
     plans = (BLAS, THREADS, LOOPS)
     lines: tuple[Line, ...] = (
@@ -39,6 +39,7 @@ def recorded(path: Path, time_utc: str) -> Path:
         WindowLine(window=window_of(1, BLAS, None)),
         WindowLine(window=window_of(2, THREADS, BLAS)),
         WindowLine(window=window_of(3, LOOPS, None)),
+        *more,
         EndLine(),
     )
     path.write_bytes(b"".join(recording.encode(line) for line in lines))
@@ -71,6 +72,30 @@ async def test_a_recording_is_walked_as_a_device_is_and_says_what_it_is(file: Pa
         await pilot.press("down", "enter")
         await until(pilot, lambda: bool(app._notifications), "the refusal")
         assert app.state.current == LOOPS
+
+
+async def test_the_rungs_of_a_recordings_ladder_have_their_times_before_any_is_chosen(tmp_path: Path) -> None:
+    def entry(rung: str, device_s: float, ratio_first: float) -> LadderEntry:
+        gate = Gate("PASS", 1e-6, 1e-5)
+        return LadderEntry(rung, 1, "ladder", "", (), gate, device_s, ratio_first=ratio_first, batch=1)
+
+    entries = (entry("cpu-loops", 9.0, 1.0), entry("cpu-blas", 0.5, 18.0), entry("cpu-threads", 0.25, 36.0))
+    ladder = Ladder(TIME_UTC, DEVICE, WORKLOAD.name, entries)
+    file = recorded(tmp_path / "ladder.jsonl", TIME_UTC, LadderLine(ladder=ladder))
+    app = app_on(Options("replay", parse_workload("tiny"), device=str(file)), tmp_path)
+    async with app.run_test(size=(120, 45)) as pilot:
+        await until(pilot, lambda: len(app.state.ladder) == 3, "the ladder")
+        shown = await until_shown(pilot, "9000")
+        assert "36" not in row_of(shown, "cpu-loops")
+        await pilot.press("p")
+        shown = await until_shown(pilot, "0.056×")
+        assert "9000" in row_of(shown, "cpu-loops"), "18 times as long as the pinned plan, in the same window"
+        assert "2.00×" in row_of(shown, "cpu-threads")
+
+
+def row_of(shown: str, rung: str) -> str:
+    """The ladder's line of a rung."""
+    return next(line for line in shown.splitlines() if rung in line)
 
 
 async def test_one_key_opens_the_shipped_recording_and_goes_back(

@@ -147,6 +147,7 @@ class KeyedTable(DataTable[Text]):
 
     def on_resize(self, event: events.Resize) -> None:
         self.post_message(self.Fits(self))
+        pass
 
     async def _on_click(self, event: events.Click) -> None:
         """The base class asks for a second click on a row before it counts as chosen."""

@@ -9,10 +9,11 @@ from gputop.results import RungView
 from gputop.tui.format import TimeUnit, binds_strip, time_unit
 from gputop.tui.layout import Column
 from gputop.tui.palette import BAD, CURRENT, FAINT, MUTED, PINNED, TEXT, VERDICTS
-from gputop.tui.state import Seen, State
+from gputop.tui.state import Seen, State, ladder_ratio
 from gputop.tui.widgets.keyed_table import Cells, KeyedTable
 from gputop.units import UNKNOWN, ratio
 
+RATIO_WIDTH = 6
 COLUMNS = (
     Column(
         "number",
@@ -24,7 +25,14 @@ COLUMNS = (
     ),
     Column("rung", "rung", 14, 0, grows_to=18, doc="A named plan; below it, changed plans that are in use"),
     Column("time", "time", 6, 2, right=True, grows_to=8, doc="A pass on the device; dim: of another window"),
-    Column("ratio", "vs ◆", 6, 1, right=True, doc="The pinned plan's time / this one's, both of one window"),
+    Column(
+        "ratio",
+        "vs ◆",
+        RATIO_WIDTH,
+        1,
+        right=True,
+        doc="The pinned plan's time / this one's, both of one window",
+    ),
     Column("binds", "binds", 6, 3, grows_to=18, doc="Which term binds for which share of the time, in order"),
 )
 MARKS = {(True, True): "◈", (True, False): "▶", (False, True): "◆", (False, False): " "}
@@ -35,7 +43,7 @@ CHANGED = "+"
 
 def ladder_rows(state: State, strip_width: int) -> dict[str, Cells]:
     """Key -> cells: every rung, and after its rung a current or pinned plan with changes."""
-    unit = time_unit(seen.device_s for seen in state.seen.values())
+    unit = _unit(state)
     rows: dict[str, Cells] = {}
     for rung in state.rungs:
         rows[rung.id] = _cells(state, rung, rung.id, rung.id, str(rung.number), unit, strip_width)
@@ -57,36 +65,50 @@ def _cells(
     return {
         "number": Text(f"{mark}{number:>2}", style),
         "rung": Text(label, style),
-        "time": _time(state, seen, unit, bool(rung.refused)),
-        "ratio": _ratio(state, seen),
+        "time": _time(state, word, seen, unit, bool(rung.refused)),
+        "ratio": _ratio(state, word, seen),
         "binds": binds_strip(seen.strip, strip_width) if seen else Text(),
     }
 
 
-def _time(state: State, seen: Seen | None, unit: TimeUnit, refused: bool) -> Text:
+def _unit(state: State) -> TimeUnit:
+    """Of all times in the column."""
+    seen = (seen.device_s for seen in state.seen.values())
+    return time_unit((*seen, *(entry.device_s for entry in state.ladder.values())))
+
+
+def _time(state: State, word: str, seen: Seen | None, unit: TimeUnit, refused: bool) -> Text:
     if refused:
         return Text(UNKNOWN, Style(color=FAINT))
     if seen is None:
-        return Text("")
+        recorded = state.ladder.get(word)
+        return Text(unit.write(recorded.device_s), Style(color=FAINT)) if recorded else Text("")
     if not seen.gate.ok:
         return Text("")
     return Text(unit.write(seen.device_s), Style(color=TEXT if seen.shot is state.shot else FAINT))
 
 
-def _ratio(state: State, seen: Seen | None) -> Text:
-    """Only from a window where this plan and the pinned one both ran."""
+def _ratio(state: State, word: str, seen: Seen | None) -> Text:
+    """Only from a window where this plan and the pinned one both ran: a pair's, else a recorded ladder's."""
     if seen is not None and not seen.gate.ok:
         return Text("FAIL", Style(color=BAD, bold=True))
     paired = seen.paired.get(state.pinned_word) if seen and state.pinned_word else None
     if paired is None:
-        return Text("")
+        recorded = None if word == state.pinned_word else ladder_ratio(state, word)
+        return Text("") if recorded is None else Text(_short(recorded), Style(color=FAINT))
     mark = VERDICTS.get(paired.verdict)
-    return Text(ratio(paired.ratio), Style(color=mark.color if mark else MUTED))
+    return Text(_short(paired.ratio), Style(color=mark.color if mark else MUTED))
+
+
+def _short(value: float) -> str:
+    """A ratio in the column's width: with fewer digits rather than cut off."""
+    text = ratio(value)
+    return text if len(text) <= RATIO_WIDTH else f"{value:.2g}×"
 
 
 def ladder_unit(state: State) -> str:
     """Name of the unit that the ladder's times share."""
-    return time_unit(seen.device_s for seen in state.seen.values()).name
+    return _unit(state).name
 
 
 def explain_rung(state: State, key: str) -> str:
@@ -107,5 +129,5 @@ class LadderTable(KeyedTable):
         super().__init__(COLUMNS, id="ladder")
 
     def show(self, state: State) -> None:
-        self.relabel({"time": ladder_unit(state)} if state.seen else {})
+        self.relabel({"time": ladder_unit(state)} if state.seen or state.ladder else {})
         self.show_rows(ladder_rows(state, self.widths.get("binds", 0)))

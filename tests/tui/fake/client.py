@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from gputop.client import OnProgress
 from gputop.errors import BadInput, WorkerLost
 from gputop.protocol import Checked, Measured, Message, Opened, Resolved, decode_event, encode
-from gputop.results import Gate, PlanView, Window
+from gputop.results import Gate, Ladder, PlanView, Window
 from gputop.spec import PlanRequest, Workload
 from gputop.workerlog import WorkerLog
 from tests.tui.fake.records import DEVICE, RUNGS, WORKLOAD, WRONG_KERNEL, gate_of, view_of, window_of
@@ -94,6 +95,11 @@ class ReplayedClient:
         self.windows += 1
         self.calls.append(f"measure {view_of(current).word} {view_of(pinned).word if pinned else '-'}")
         return _through(Measured(id=3, window=window_of(self.windows, current, pinned)), Measured).window
+
+    def measure_ladder(
+        self, requests: Sequence[PlanRequest], *, on_progress: OnProgress | None = None
+    ) -> Ladder:
+        raise BadInput("Only a recording has a ladder for the asking.")
 
     def check(self, request: PlanRequest, *, on_progress: OnProgress | None = None) -> Gate:
         self.calls.append(f"check {view_of(request).word}")
