@@ -1,8 +1,8 @@
 """Draw the screenshots from the running app: `python screenshots/capture.py [NAME...]`.
 
-Each picture is the real screen over a real worker on the cpu backend, driven by keys and exported by
-Textual as SVG. Headless Chromium makes the PNG: it alone keeps the cells of the SVG aligned. Needs
-`chromium` and the Fira Code font (Debian: chromium, fonts-firacode).
+Each picture is the real screen over a real worker, on the cpu backend or on the shipped recording, driven by
+keys and exported by Textual as SVG. Headless Chromium makes the PNG: it alone keeps the cells of the SVG
+aligned. Needs `chromium` and the Fira Code font (Debian: chromium, fonts-firacode).
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ PICTURES = (
     Picture("main-80x24", 80, 24, "gpt2-small", "cpu-blas", (WAIT,)),
     Picture("main-140x45", 140, 45, "gpt2-small", "cpu-loops", (WAIT, "down", "down", "enter", WAIT)),
     Picture("kernels-100x30", 100, 30, "gpt2-small", "cpu-blas", (WAIT, "d", "down", "down", "enter")),
+    Picture("h200-140x45", 140, 45, "tiny", "cpu-blas", (WAIT, "h", WAIT, "p")),
     Picture("help-100x40", 100, 40, "tiny", "cpu-blas", (WAIT, "question_mark")),
 )
 
@@ -69,7 +70,10 @@ async def draw(picture: Picture) -> str:
 async def window_of_the_plan(app: GputopApp, pilot: Pilot[int]) -> None:
     """Wait until the plan chosen has been measured and drawn."""
     deadline = monotonic() + PATIENCE_S
-    while app.state.lane is None or app.state.pending or not app.is_drawn:
+    recorded = app.options.backend == "replay"
+    while (
+        app.state.lane is None or app.state.pending or not app.is_drawn or (recorded and not app.state.ladder)
+    ):
         if monotonic() > deadline or app.state.trouble:
             raise SystemExit(f"no window: {app.state.trouble or 'out of patience'}")
         await pilot.pause(0.05)
