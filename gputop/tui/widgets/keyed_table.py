@@ -147,7 +147,9 @@ class KeyedTable(DataTable[Text]):
 
     def on_resize(self, event: events.Resize) -> None:
         self.post_message(self.Fits(self))
-        pass
+        if event.size.height and self.cursor_row < self.row_count:
+            # A pane that shrinks cuts rows off at its end, the highlighted one among them.
+            self.move_cursor(row=self.cursor_row)
 
     async def _on_click(self, event: events.Click) -> None:
         """The base class asks for a second click on a row before it counts as chosen."""
