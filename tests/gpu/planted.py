@@ -89,6 +89,9 @@ WARPGROUP = "oracle-tf32,layout=row,w1:gemm_warpgroup_96_4"
 PARALLEL = "coalesced,attention:attention_parallel"
 FLASH = "coalesced,attention:attention_flash"
 FLASH_TENSOR = "oracle-tf32,attention:attention_flash_tensor"
+FLASH_WARPS = "coalesced,attention:attention_flash_warps"
+FP32_K_MAJOR = "naive,w1:gemm_fp32_k_major_8x8_2"
+FP32_CLUSTER = "naive,w1:gemm_fp32_cluster_8x8_2"
 FIRST = " of layer 0"
 
 MISSING_BARRIERS = (
@@ -120,6 +123,16 @@ MISSING_BARRIERS = (
         also=(("cluster_wait();\n    for (int i = threadIdx.x;", "for (int i = threadIdx.x;"),),
     ),
     Fault(
+        "missing cluster barrier", "gemm/19_fp32_cluster.cu", ("    cluster_show();\n", ""),
+        FP32_CLUSTER, "w1" + FIRST, late=late_warp("Tile::multiply(args, shared,", "rank == 1"),
+        also=(("        if (waiting) cluster_wait();\n", ""),),
+    ),
+    Fault(
+        "missing barrier", "gemm/11_fp32_k_major.cu",
+        without_barrier("copy_async_wait<0>();\n            ", "            if (step + 1 < steps) {"),
+        FP32_K_MAJOR, "w1" + FIRST, late=late_warp("copy_async_wait<0>();"),
+    ),
+    Fault(
         "missing barrier", "gemm/10_one_row.cu",
         without_barrier("sums[warp][lane] = sum;\n    ", ""), "register-tiled,head:gemm_one_row", "",
         file="include/one_row.cuh", late=late_warp("sums[warp][lane] = sum;", "warp > 0"),
@@ -133,6 +146,11 @@ MISSING_BARRIERS = (
         "missing barrier", "attention/14_flash_tensor.cu",
         without_barrier("", "    Parts& parts"), FLASH_TENSOR, "attention" + FIRST,
         late=late_warp("float out[COLUMN_GROUPS][4] = {};"),
+    ),
+    Fault(
+        "missing barrier", "attention/14_flash_warps.cu",
+        without_barrier("", "    Parts& parts"), FLASH_WARPS, "attention" + FIRST,
+        late=late_warp("float out[QUERIES][COLUMNS] = {};"),
     ),
     Fault(
         "missing grid barrier after ln2", "megakernel/17_persistent.cu",
@@ -187,6 +205,18 @@ SKIPPED = (
         FLASH, "attention" + FIRST, file="include/flash.cuh",
     ),
     Fault(
+        "skipped last part", "gemm/11_fp32_k_major.cu",
+        ("split < splits; ++split", "split + 1 < splits; ++split"), FP32_K_MAJOR, "w1" + FIRST,
+    ),
+    Fault(
+        "skipped last part", "gemm/19_fp32_cluster.cu",
+        ("if (other < args.splits)", "if (other + 1 < args.splits)"), FP32_CLUSTER, "w1" + FIRST,
+    ),
+    Fault(
+        "skipped last part", "gemm/19_warpgroup.cu",
+        ("other < args.splits; ++other", "other + 1 < args.splits; ++other"), WARPGROUP, "w1" + FIRST,
+    ),
+    Fault(
         "skipped last item", "megakernel/17_persistent.cu",
         ("item < tiles * args.splits;", "item + 1 < tiles * args.splits;"), "megakernel", "qkv" + FIRST,
     ),
@@ -226,6 +256,11 @@ LEAKS = (
         f"oracle-tf32,batch=4,{FLASH_TENSOR.split(',')[1]}", "attention" + FIRST,
     ),
     Fault(
+        "leak between sequences", "attention/14_flash_warps.cu",
+        ("first_key = static_cast<long long>(sequence)", "first_key = static_cast<long long>(sequence & ~1)"),
+        f"coalesced,batch=4,{FLASH_WARPS.split(',')[1]}", "attention" + FIRST,
+    ),
+    Fault(
         "leak between sequences", "gemm/10_one_row.cu",
         ("static_cast<long long>(row) * args.lda", "static_cast<long long>(row & ~1) * args.lda"),
         "coalesced,batch=4,head:gemm_one_row", "head" + FIRST, file="include/one_row.cuh",
@@ -258,6 +293,11 @@ MASKS = (
         "mask one late", "attention/14_flash_tensor.cu",
         ("position = skipped + first_query + row;", "position = skipped + first_query + row + 1;"),
         FLASH_TENSOR, "attention" + FIRST,
+    ),
+    Fault(
+        "mask one late", "attention/14_flash_warps.cu",
+        ("key0 + lane <= skipped", "key0 + lane <= 1 + skipped"),
+        FLASH_WARPS, "attention" + FIRST,
     ),
     Fault(
         "position one late", "embed/01_gather.cu",

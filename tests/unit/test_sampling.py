@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 
 from gputop.backends.base import PassTimes, PhaseTimes, TimedRun, Trace, run_in_turn
 from gputop.results import Gate, Tuned
+from gputop.session import sampling
 from gputop.session.lanes import PreparedLane
 from gputop.session.sampling import LaneSamples, expected_sample_s, sample_lanes
 from gputop.spec import LaunchFacts, Plan, Step
@@ -99,49 +99,56 @@ def test_a_short_pass_is_warmed_up_and_its_samples_stay_long_enough_for_the_time
     assert kept == [warm_up]
 
 
-class Ticking(Passes):
-    """A sample takes as long as `sample_s` says, whatever its passes do."""
+@dataclass
+class Clock:
+    """Stands still but where a sample is taken."""
 
-    sample_s = 0.02
+    now_s: float = 100.0
 
-    def sample_pass(self, passes: int) -> PassTimes:
-        deadline = perf_counter() + self.sample_s
-        while perf_counter() < deadline:
-            continue
-        return super().sample_pass(passes)
+    def __call__(self) -> float:
+        return self.now_s
 
 
-def test_warming_up_is_not_taken_from_the_budget() -> None:
-    lanes = [
-        LaneSamples(PreparedLane(PLAN, each, PASSED, 0.001)) for each in (Ticking(0.002), Ticking(0.002))
-    ]
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(sampling, "perf_counter", clock)
+    return clock
+
+
+def ticking(clock: Clock, pass_s: float, sample_s: float = 0.02) -> Passes:
+    """Passes of which a sample takes as long as `sample_s` says."""
+
+    class Ticking(Passes):
+        def sample_pass(self, passes: int) -> PassTimes:
+            clock.now_s += sample_s
+            return super().sample_pass(passes)
+
+    return Ticking(pass_s)
+
+
+def test_warming_up_is_not_taken_from_the_budget(clock: Clock) -> None:
+    lanes = [LaneSamples(PreparedLane(PLAN, ticking(clock, 0.002), PASSED, 0.001)) for _ in range(2)]
     sample_lanes(lanes, budget_s=0.1, least_rounds=1, enough=lambda: "", stop=lambda: False, say=silent)
-    assert all(len(lane.device_s) >= 2 for lane in lanes), "two rounds of 0.04 s; warming up took as long"
+    assert [len(lane.device_s) for lane in lanes] == [2, 2], (
+        "warming up took 0.08 s, a round takes 0.04 s"
+    )
 
 
-def test_what_a_short_sample_takes_is_found_by_trying() -> None:
-    ticking = Ticking(0.0001)
-    assert expected_sample_s(PreparedLane(PLAN, ticking, PASSED, ticking.pass_s)) >= Ticking.sample_s
-    assert len(ticking.samples) == 1
-    long = Ticking(1.0)
+def test_what_a_short_sample_takes_is_found_by_trying(clock: Clock) -> None:
+    short, long = ticking(clock, 0.0001), ticking(clock, 1.0)
+    tried_s = expected_sample_s(PreparedLane(PLAN, short, PASSED, short.pass_s))
+    assert tried_s == pytest.approx(0.02)
+    assert len(short.samples) == 1
     assert expected_sample_s(PreparedLane(PLAN, long, PASSED, long.pass_s)) == pytest.approx(4.0)
     assert not long.samples, "known without"
 
 
-def test_a_round_that_can_not_end_in_time_is_not_begun() -> None:
-    rounds: list[int] = []
-
-    class Slow(Passes):
-        def sample_pass(self, passes: int) -> PassTimes:
-            deadline = perf_counter() + 0.02
-            while perf_counter() < deadline:
-                continue
-            rounds.append(passes)
-            return PassTimes(self.pass_s, self.pass_s)
-
-    lane = LaneSamples(PreparedLane(PLAN, Slow(1.0), PASSED, 1.0))
+def test_a_round_that_can_not_end_in_time_is_not_begun(clock: Clock) -> None:
+    slow = ticking(clock, 1.0)
     why = sample_lanes(
-        [lane], budget_s=0.05, least_rounds=1, enough=lambda: "", stop=lambda: False, say=silent
-    )
+        [LaneSamples(PreparedLane(PLAN, slow, PASSED, 1.0))],
+        budget_s=0.05, least_rounds=1, enough=lambda: "", stop=lambda: False, say=silent,
+    )  # fmt: skip
     assert why == "time budget"
-    assert len(rounds) <= 2, "two rounds end after 0.04 s, a third after 0.06 s"
+    assert len(slow.samples) == 2, "two rounds end after 0.04 s, a third after 0.06 s"
