@@ -10,6 +10,7 @@ from gputop.backends.cuda.pace import pace
 from gputop.backends.cuda.sass import TENSOR, disassemble, main_loop
 from gputop.backends.cuda.sources import Sources
 from gputop.catalog import Catalog, plan_dims
+from gputop.errors import BadInput
 from gputop.spec import PlanRequest, Workload
 
 ARCH = "90"
@@ -29,8 +30,10 @@ TITLES = (
 
 
 def rows(catalog: Catalog, workload: Workload, request: PlanRequest) -> Iterator[tuple[str, ...]]:
-    """A line a kernel of ours, in pass order. NotHere without NVRTC or nvdisasm."""
-    plan = catalog.resolve(request, workload.dims, "cuda")
+    """A line a kernel of ours, in pass order. NotHere without NVRTC or nvdisasm; BadInput for a framework."""
+    plan = catalog.on(f"sm_{ARCH}").resolve(request, workload.dims, "cuda")
+    if plan.peer:
+        raise BadInput(f"{plan.rung} is a framework's own pass: no kernel of it is ours.")
     sites: dict[tuple[str, str], dict[str, None]] = {}
     for step in catalog.steps(plan, plan_dims(workload, plan)):
         for site, launch in plan_launches((step,), plan, plan_dims(workload, plan)):

@@ -7,7 +7,7 @@ import pytest
 from docs.loops import K_MAJOR, WMMA, MainLoop
 from gputop.backends.cuda.sass import Instruction, Loop, disassemble, loops, main_loop
 from gputop.cli.loops import rows
-from gputop.errors import NotHere
+from gputop.errors import BadInput, NotHere
 from gputop.spec import PlanRequest
 from gputop.workloads import parse_workload
 from tests.compile import sources
@@ -75,3 +75,8 @@ def test_a_plans_kernels_are_listed_with_their_sites() -> None:
     assert found["gemm_wmma_tall"][6] == "0", "copies run ahead"
     assert "HMMA.1684" in found["gemm_wmma_tall"][7]
     assert found["pointwise_store"][2:7] == ("",) * 5
+
+
+def test_a_frameworks_pass_has_no_loops_of_ours() -> None:
+    with pytest.raises(BadInput, match="torch-compile is a framework's own pass"):
+        next(rows(catalog(), parse_workload("mini"), PlanRequest("torch-compile")))
