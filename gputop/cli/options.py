@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import math
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable
@@ -43,7 +44,7 @@ def add_plan_options(parser: ArgumentParser, *, rung: bool = True) -> None:
         help="choose the kernel of a site (repeatable)",
     )  # fmt: skip
     group.add_argument(
-        "--kernels", dest="kernels_dir", metavar="DIR", help="your own .cu files and records, laid over ours"
+        "--kernels", dest="kernels_dir", metavar="DIR", help="your own .cu files, each in place of ours there"
     )
     group.add_argument("--remote", metavar="HOST", help="measure on HOST, through `ssh HOST gputop worker`")
 
@@ -96,8 +97,30 @@ def kernels_dir_of(options: Namespace) -> str | None:
     if folder is None or options.remote is not None:
         return folder
     if not Path(folder).is_dir():
-        raise BadInput(f"--kernels {folder}: no such folder. It must hold .cu files and their records.")
+        raise BadInput(f"--kernels {folder}: no such folder. It must hold .cu files, at the paths of ours.")
+    _stand_for_ours(Path(folder))
     return str(Path(folder).resolve())
+
+
+def _stand_for_ours(folder: Path) -> None:
+    """BadInput for a source that nothing would compile: what ran in its place would be taken for it."""
+    from gputop import paths
+
+    ours = _sources(paths.kernels_dir())
+    theirs = _sources(folder)
+    if not theirs & ours:
+        raise BadInput(f"--kernels {folder}: it holds nothing at a path of ours, as gemm/01_naive.cu.")
+    for name in sorted(theirs - ours):
+        if name.endswith(".cu"):
+            named = (other for other in ours if Path(other).name == Path(name).name)
+            near = next(named, None) or next(iter(difflib.get_close_matches(name, ours, n=1)), None)
+            hint = f" Did you mean {near!r}?" if near else ""
+            raise BadInput(f"--kernels {folder}: no kernel is compiled from {name!r}.{hint}")
+
+
+def _sources(folder: Path) -> set[str]:
+    """Paths of the CUDA sources and headers below a folder."""
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*.cu*") if path.is_file()}
 
 
 def request_of(options: Namespace, rung: str) -> PlanRequest:

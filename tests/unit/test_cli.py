@@ -81,6 +81,39 @@ def test_a_mistake_is_answered_by_a_sentence(
     assert not state_home.exists(), "a worker was started for it"
 
 
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ((), "nothing at a path of ours"),
+        (("notes.txt",), "nothing at a path of ours"),
+        (("gemm/01_naive.cu", "01_naiv.cu"), "no kernel is compiled from '01_naiv.cu'"),
+        (("gemm/01_naive.cu", "09_wmma.cu"), "Did you mean 'gemm/09_wmma.cu'?"),
+    ],
+    ids=["empty", "no source", "no such kernel", "outside its family"],
+)
+def test_a_kernels_folder_that_would_be_passed_over_is_refused(
+    files: tuple[str, ...],
+    expected: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    state_home: Path,
+) -> None:
+    folder = tmp_path / "own"
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+    folder.mkdir(exist_ok=True)
+    assert expected in refusal(capsys, "run", "--kernels", str(folder))
+    assert not state_home.exists(), "a worker was started for it"
+
+
+def test_a_kernels_folder_may_hold_headers_of_its_own(tmp_path: Path) -> None:
+    for name in ("gemm/01_naive.cu", "include/mine.cuh"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("")
+    assert main(["list", "kernels", "--kernels", str(tmp_path)]) == 0
+
+
 MODEL = {"layers": 2, "d_model": 64, "heads": 4, "d_ff": 256, "seq": 16, "vocab": 256}
 
 
