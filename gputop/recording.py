@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import msgspec
 
 from gputop.errors import BadInput
 from gputop.paths import PACKAGE
+from gputop.reconcile import reconciled
 from gputop.results import Ceilings, DeviceFacts, Gate, Ladder, PlanView, RungView, Window
 from gputop.spec import Workload
 
@@ -227,12 +228,18 @@ def _collect(lines: Sequence[Line], source: str) -> Recording:
         header=header,
         views=tuple(line.view for line in lines if isinstance(line, PlanLine)),
         gates={line.plan: line.gate for line in lines if isinstance(line, GateLine)},
-        windows=tuple(line.window for line in lines if isinstance(line, WindowLine)),
+        windows=tuple(_reconciled(line.window) for line in lines if isinstance(line, WindowLine)),
         ladder=ladders[-1] if ladders else None,
         refusals={line.what: line.reason for line in lines if isinstance(line, RefusalLine)},
         whole=isinstance(lines[-1], EndLine),
         batches=batches[-1] if batches else None,
     )
+
+
+def _reconciled(window: Window) -> Window:
+    """What is taken from other figures of the window is taken anew, so that old recordings gain by mends."""
+    lanes = (replace(lane, rows=reconciled(lane.rows)) for lane in window.lanes)
+    return replace(window, lanes=tuple(lanes))
 
 
 def _lean(value: Any) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gputop import roofline, stats
+from gputop.reconcile import residual_s
 from gputop.results import SCHEMA_PHASES, Comparison, Delta, DeviceFacts, Health, Row
 from gputop.roofline import Floor
 from gputop.roofline.rates import total
@@ -227,11 +228,7 @@ def _totals(
         **_delta_columns(comparison.get("wall") if comparison else None),
         status=_status(_delta_status(comparison, "wall")),
     )
-    residual_s = None
-    if device.median is not None and sum_s is not None and gaps_s is not None:
-        # What ran beside the launch before is in the time of that launch alone.
-        residual_s = device.median - sum_s - gaps_s
-    yield replace(base, phase="residual", time_s=residual_s)
+    yield replace(base, phase="residual", time_s=residual_s(device.median, sum_s, gaps_s))
 
 
 def pace(binds: Iterable[tuple[str, float]]) -> str | None:

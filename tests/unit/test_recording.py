@@ -483,3 +483,14 @@ def test_every_shipped_recording_is_whole_and_right() -> None:
         gates = (*kept.gates.values(), *(lane.gate for lane in lanes))
         assert {gate.status for gate in gates} <= {"PASS", "PASS pass-only"}, name
         assert Replay(kept).measure(PlanRequest(Replay(kept).default_rung)).lanes
+
+
+def test_a_residual_is_taken_anew_from_the_rows_that_it_is_left_over_from(kept: Recording) -> None:
+    window = kept.windows[0]
+    (lane, *others) = window.lanes
+    wrong = tuple(replace(row, time_s=1.0) if row.phase == "residual" else row for row in lane.rows)
+    line = WindowLine(window=replace(window, lanes=(replace(lane, rows=wrong), *others)))
+    read = parse(encode(kept.header) + encode(line), "a test")
+    times = {row.phase: row.time_s for row in read.windows[0].lanes[0].rows}
+    assert None not in (times["device"], times["sum"], times["gaps"])
+    assert times["residual"] == times["device"] - times["sum"] - times["gaps"]  # type: ignore[operator]
