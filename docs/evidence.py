@@ -9,7 +9,8 @@ from gputop import units
 from gputop.device import limits
 from gputop.pooling import pool
 from gputop.recording import Recording
-from gputop.results import Comparison, LadderEntry, PlanView, Row, Verdict
+from gputop.results import Comparison, LadderEntry, Row, Verdict
+from gputop.views import PlanView
 
 NOT_MEASURED = "not measured here"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from gputop.errors import BadInput, unknown_name
 from gputop.registry import Registry
-from gputop.results import SiteView, ToggleView
 from gputop.spec import Dims, Kernel, Launch, Plan, PlanRequest, Rung, Site, Step, Task, Toggle, Workload
+from gputop.views import SiteView, ToggleView
 from gputop.words import format_word, parse_word
 from gputop.workloads import WORKLOADS
 

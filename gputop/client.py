@@ -41,8 +41,9 @@ from gputop.protocol import (
     Resolved,
     Stop,
 )
-from gputop.results import Ceilings, Gate, Ladder, PlanView, Window
+from gputop.results import Ceilings, Gate, Ladder, Window
 from gputop.spec import PlanRequest, Workload
+from gputop.views import PlanView
 from gputop.workerlog import WorkerLog
 from gputop.workerprocess import WorkerProcess, cause_of_death, worker_command, worker_environment
 

@@ -12,8 +12,9 @@ from typing import TypeVar
 import msgspec
 
 from gputop.errors import BadInput
-from gputop.results import Ceilings, DeviceFacts, Gate, Ladder, PlanView, RungView, Window
+from gputop.results import Ceilings, DeviceFacts, Gate, Ladder, Window
 from gputop.spec import PlanRequest, Workload
+from gputop.views import PlanView, RungView
 
 PROTOCOL_VERSION = 1
 
@@ -142,17 +143,7 @@ class Failed(Message, tag="failed", frozen=True, kw_only=True):
     """The device context is lost: the client must start a new worker."""
 
 
-Event = (
-    Hello
-    | Progress
-    | Opened
-    | Resolved
-    | Measured
-    | LadderDone
-    | Checked
-    | Calibrated
-    | Failed
-)
+Event = Hello | Progress | Opened | Resolved | Measured | LadderDone | Checked | Calibrated | Failed
 
 T = TypeVar("T")
 

@@ -19,8 +19,9 @@ import msgspec
 from gputop.errors import BadInput
 from gputop.paths import PACKAGE
 from gputop.reconcile import reconciled
-from gputop.results import Ceilings, DeviceFacts, Gate, Ladder, PlanView, RungView, Window
+from gputop.results import Ceilings, DeviceFacts, Gate, Ladder, Window
 from gputop.spec import Workload
+from gputop.views import PlanView, RungView
 
 SCHEMA = "gputop.recording/1"
 SHIPPED = PACKAGE / "_data" / "recordings"

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from gputop.cli.bench import Bench
     from gputop.cli.output import Output
-    from gputop.results import Ladder, RungView
+    from gputop.results import Ladder
     from gputop.spec import PlanRequest
+    from gputop.views import RungView
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

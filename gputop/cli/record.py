@@ -14,7 +14,7 @@ from gputop.errors import BadInput, unknown_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gputop.results import RungView
+    from gputop.views import RungView
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

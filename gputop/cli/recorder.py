@@ -24,8 +24,9 @@ from gputop.recording import (
     RefusalLine,
     WindowLine,
 )
-from gputop.results import Gate, RungView
+from gputop.results import Gate
 from gputop.spec import PlanRequest
+from gputop.views import RungView
 
 
 class Recorder:

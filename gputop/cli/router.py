@@ -11,9 +11,10 @@ from time import perf_counter
 from gputop.cli.bench import Bench
 from gputop.cli.outcome import outcome
 from gputop.errors import BadInput, GputopError, WorkerLost
-from gputop.results import PlanView, SiteView, Window
+from gputop.results import Window
 from gputop.routing import Route, Routing, judged
 from gputop.spec import PlanRequest
+from gputop.views import PlanView, SiteView
 
 WINDOW_S = 1.5
 """Longest window of one plan and its candidates, unless `--seconds` says otherwise."""

@@ -11,8 +11,9 @@ from gputop.cli.options import add_measuring_options, add_output_options, add_pl
 from gputop.cli.outcome import outcome
 
 if TYPE_CHECKING:
-    from gputop.results import Gate, Lane, PlanView, Row, Window
+    from gputop.results import Gate, Lane, Row, Window
     from gputop.spec import Workload
+    from gputop.views import PlanView
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,20 +11,9 @@ from typing import Any
 from gputop import recording
 from gputop.errors import BadInput
 from gputop.recording import Recording
-from gputop.results import (
-    Ceilings,
-    DeviceFacts,
-    Gate,
-    Ladder,
-    LadderEntry,
-    Lane,
-    PlanView,
-    RungView,
-    SiteView,
-    ToggleView,
-    Window,
-)
+from gputop.results import Ceilings, DeviceFacts, Gate, Ladder, LadderEntry, Lane, Window
 from gputop.spec import PlanRequest, Workload
+from gputop.views import PlanView, RungView, SiteView, ToggleView
 from gputop.words import format_word, parse_word
 
 NOT_RECORDED = "not in this recording"

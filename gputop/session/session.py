@@ -9,12 +9,13 @@ from gputop import backends
 from gputop.backends.base import Say
 from gputop.catalog import Catalog
 from gputop.errors import BadInput
-from gputop.results import Ceilings, DeviceFacts, Gate, Ladder, PlanView, RungView, Window
+from gputop.results import Ceilings, DeviceFacts, Gate, Ladder, Window
 from gputop.session.bench import Bench
 from gputop.session.ladder import measure_ladder
 from gputop.session.sampling import Stop
 from gputop.session.window import Order, measure_window
 from gputop.spec import PlanRequest, Workload
+from gputop.views import PlanView, RungView
 from gputop.workloads import check_sizes
 
 DEFAULT_RUNGS = {"cpu": "cpu-blas", "cuda": "graph"}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from textual.message import Message
 
 from gputop.protocol import Opened
-from gputop.results import Gate, Ladder, PlanView, Window
+from gputop.results import Gate, Ladder, Window
 from gputop.spec import PlanRequest
 from gputop.tui.options import Options
 from gputop.tui.state import Pair
+from gputop.views import PlanView
 
 
 class DeviceReady(Message):

@@ -17,7 +17,7 @@ from textual.message import Message
 from gputop.client import OnProgress
 from gputop.errors import GputopError, WorkerLost
 from gputop.protocol import Opened
-from gputop.results import Gate, Ladder, PlanView, Window
+from gputop.results import Gate, Ladder, Window
 from gputop.spec import PlanRequest, Workload
 from gputop.tui.messages import (
     CannotOpen,
@@ -36,6 +36,7 @@ from gputop.tui.messages import (
 )
 from gputop.tui.options import Options
 from gputop.tui.state import Pair, State, device_ready
+from gputop.views import PlanView
 from gputop.workerlog import WorkerLog
 
 LOSSES_IN_A_ROW = 3

@@ -7,20 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gputop.protocol import Opened
-from gputop.results import (
-    TOTAL_ROWS,
-    Gate,
-    Ladder,
-    LadderEntry,
-    Lane,
-    PlanView,
-    Row,
-    RungView,
-    ToggleView,
-    Window,
-)
+from gputop.results import TOTAL_ROWS, Gate, Ladder, LadderEntry, Lane, Row, Window
 from gputop.spec import PlanRequest
 from gputop.tui.options import Options
+from gputop.views import PlanView, RungView, ToggleView
 from gputop.words import format_word, parse_word
 
 WorkerState = Literal["starting", "ready", "restarting", "gone"]

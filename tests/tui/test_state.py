@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from gputop.protocol import Opened
-from gputop.results import ToggleView
 from gputop.spec import PlanRequest
 from gputop.tui import state as states
 from gputop.tui.options import Options
 from gputop.tui.state import Pair, Shot, State
 from gputop.tui.widgets.ladder import ladder_rows
+from gputop.views import ToggleView
 from tests.tui.fake.records import DEVICE, RUNGS, WORKLOAD, WRONG_KERNEL, view_of, window_of
 
 BLAS, THREADS, LOOPS = PlanRequest("cpu-blas"), PlanRequest("cpu-threads"), PlanRequest("cpu-loops")

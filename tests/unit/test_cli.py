@@ -15,7 +15,7 @@ from gputop.cli import main
 from gputop.cli.commands import COMMANDS
 from gputop.cli.ladder import chosen
 from gputop.errors import BadInput
-from gputop.results import RungView
+from gputop.views import RungView
 
 GPUTOP = (sys.executable, "-m", "gputop")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from rich.style import Style
 from rich.text import Text
 
-from gputop.results import SiteView
 from gputop.tui.layout import Column
 from gputop.tui.palette import CURRENT, FAINT, MUTED, TEXT
 from gputop.tui.state import State
 from gputop.tui.widgets.keyed_table import Cells, KeyedTable
+from gputop.views import SiteView
 
 COLUMNS = (
     Column("site", "site", 10, 0, doc="A phase at its number of rows; enter or a click opens its kernels"),

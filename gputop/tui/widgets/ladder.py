@@ -5,13 +5,13 @@ from __future__ import annotations
 from rich.style import Style
 from rich.text import Text
 
-from gputop.results import RungView
 from gputop.tui.format import TimeUnit, binds_strip, time_unit
 from gputop.tui.layout import Column
 from gputop.tui.palette import BAD, CURRENT, FAINT, MUTED, PINNED, TEXT, VERDICTS
 from gputop.tui.state import Seen, State, ladder_ratio
 from gputop.tui.widgets.keyed_table import Cells, KeyedTable
 from gputop.units import UNKNOWN, ratio
+from gputop.views import RungView
 
 RATIO_WIDTH = 6
 COLUMNS = (

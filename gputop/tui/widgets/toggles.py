@@ -5,11 +5,11 @@ from __future__ import annotations
 from rich.style import Style
 from rich.text import Text
 
-from gputop.results import ToggleView
 from gputop.tui.layout import Column
 from gputop.tui.palette import CURRENT, FAINT, MUTED, TEXT
 from gputop.tui.state import State, next_value
 from gputop.tui.widgets.keyed_table import Cells, KeyedTable
+from gputop.views import ToggleView
 
 COLUMNS = (
     Column("name", "toggle", 13, 0, doc="A field of the plan; enter or a click flips it"),

@@ -10,8 +10,9 @@ from typing import TypeVar
 from gputop.client import OnProgress
 from gputop.errors import BadInput, WorkerLost
 from gputop.protocol import Checked, Measured, Message, Opened, Resolved, decode_event, encode
-from gputop.results import Gate, Ladder, PlanView, Window
+from gputop.results import Gate, Ladder, Window
 from gputop.spec import PlanRequest, Workload
+from gputop.views import PlanView
 from gputop.workerlog import WorkerLog
 from tests.tui.fake.records import DEVICE, RUNGS, WORKLOAD, WRONG_KERNEL, gate_of, view_of, window_of
 

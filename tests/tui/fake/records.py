@@ -13,14 +13,11 @@ from gputop.results import (
     Health,
     Lane,
     PhaseCheck,
-    PlanView,
     Row,
-    RungView,
-    SiteView,
-    ToggleView,
     Window,
 )
 from gputop.spec import Dims, PlanRequest, Verdict, Workload
+from gputop.views import PlanView, RungView, SiteView, ToggleView
 
 WORKLOAD = Workload("gpt2-small", Dims(12, 768, 12, 3072, 128, 256))
 TIME_UTC = "2026-01-02T03:04:05Z"
