@@ -1,4 +1,4 @@
-// Rung 19 in fp32: 11_fp32_k_major's products with their parts added inside a cluster.
+// Rung 11's candidate in fp32 on Hopper: 11_fp32_k_major's products with their parts added inside a cluster.
 // Against 11_fp32_k_major: there parts go through L2, and the block that finishes a tile last reads them all. Here
 // they stay in shared memory, where the blocks of a cluster, one a part, each finish a share of the tile: no fence,
 // no ticket, no block that adds while others have left.

@@ -1,4 +1,5 @@
-// Rung 19: the wide products on Hopper's own instructions, weights stored [columns, inner].
+// Rung 11's candidate on Hopper's own instructions, and every wide product of rung 20; weights stored
+// [columns, inner].
 // Against 11_k_major: there, mma.sync reads its operands through registers and three stages hide what latency
 // they can; here wgmma reads them from shared memory, and a block's whole share of both operands is sent for
 // at once: a ring only turns where the share is larger than shared memory. The inner axis is divided among the
