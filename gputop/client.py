@@ -308,7 +308,7 @@ class Client:
         patience_s = self.silence_s
         if isinstance(request, Measure | MeasureLadder):
             patience_s += request.seconds or 0.0
-        doing = type(request).__name__.lower()
+        doing = str(request.__struct_config__.tag)
         while True:
             event = self._next_event(process, time.monotonic() + patience_s, doing)
             if isinstance(event, Hello) or event.id not in (UNREADABLE, request.id):

@@ -94,6 +94,14 @@ def test_stop_from_another_thread_ends_the_window_under_way(client: Client) -> N
     assert window.stopped_because == "stopped"
 
 
+def test_a_worker_killed_in_a_ladder_is_said_in_words(client: Client) -> None:
+    client.resolve(PLAN)
+    pid = client.pid
+    assert pid is not None
+    with pytest.raises(WorkerLost, match="died during ladder: it was killed by SIGKILL"):
+        client.measure_ladder([PLAN], seconds=LONG_S, on_progress=lambda _: os.kill(pid, signal.SIGKILL))
+
+
 def test_a_worker_killed_in_a_window_costs_that_window_and_no_more(client: Client, log_path: Path) -> None:
     first = client.measure(PLAN, seconds=0.2)
     lost_pid = client.pid
