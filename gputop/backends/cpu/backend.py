@@ -47,7 +47,7 @@ class CpuBackend:
             l2_bytes=machine.last_cache_bytes(),
             memory_bytes=machine.memory_bytes(),
             versions=machine.versions(),
-            notes=(f"BLAS threads: {machine.blas().all_threads}",),
+            notes=(f"threads=all: {machine.blas().all_threads} BLAS threads",),
         )
 
     def health(self) -> Health:
