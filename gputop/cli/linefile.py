@@ -28,6 +28,11 @@ class LineFile:
         self._path = path.with_name(path.name + PARTIAL) if path and replaced else path
         self._file: BinaryIO | None = None
 
+    @property
+    def left(self) -> str:
+        """The file with the lines added so far, as long as it is not whole; empty where there is none."""
+        return str(self._path) if self._name is not None and self._file is not None else ""
+
     def add(self, line: bytes) -> None:
         """BadInput where the disk refuses."""
         try:

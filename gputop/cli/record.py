@@ -42,9 +42,14 @@ def _run(options: argparse.Namespace) -> int:
         if bench.opened.device.recording:
             raise BadInput(f"A {bench.opened.device.recording} can't be recorded again: copy its file.")
         recorder = Recorder(bench, options)
-        for line in recorder.lines(chosen(bench.opened.rungs, options.rungs)):
-            file.add(encode(line))
-        file.finish()
+        try:
+            for line in recorder.lines(chosen(bench.opened.rungs, options.rungs)):
+                file.add(encode(line))
+            file.finish()
+        except BaseException:
+            if file.left:
+                bench.narrator.note(f"stopped: what was recorded is in {file.left}, which can be replayed")
+            raise
     return outcome(recorder.gates)
 
 

@@ -24,7 +24,7 @@ from gputop.spec import Plan
 
 LADDER_S = 120.0
 """Longest default budget: at gpt2-small the first rungs of a CPU take seconds a pass."""
-RUNG_S = 10.0
+RUNG_S = 4.0
 """Default budget of each rung up to that."""
 PHASE_ROUNDS = 2
 """Rounds that split their passes into phases: a ladder shows no phases, only what binds."""

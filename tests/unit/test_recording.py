@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -494,3 +495,20 @@ def test_a_residual_is_taken_anew_from_the_rows_that_it_is_left_over_from(kept: 
     times = {row.phase: row.time_s for row in read.windows[0].lanes[0].rows}
     assert None not in (times["device"], times["sum"], times["gaps"])
     assert times["residual"] == times["device"] - times["sum"] - times["gaps"]  # type: ignore[operator]
+
+
+def test_whoever_stops_a_recording_is_told_where_it_is(env: dict[str, str], tmp_path: Path) -> None:
+    name, partial = tmp_path / "t.jsonl", tmp_path / "t.jsonl.partial"
+    command = (*GPUTOP, "record", str(name), *RECORD)
+    with subprocess.Popen(
+        command, env=env, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    ) as made:
+        assert made.stderr is not None
+        assert any("2 of" in line for line in made.stderr)
+        made.send_signal(signal.SIGINT)
+        _, said = made.communicate(timeout=60)
+    assert made.returncode == 130
+    assert f"what was recorded is in {partial}" in said
+    assert "Traceback" not in said
+    assert recording.read(partial).windows
+    assert not name.exists()
