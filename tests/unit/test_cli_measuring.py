@@ -233,7 +233,8 @@ def test_batches_in_one_window_and_one_that_does_not_fit(env: dict[str, str], tm
     assert float(one["tokens_per_s"]) > 0
     assert four["device_s"] == ""
     assert "GB of memory" in four["status"]
-    assert "no site's shape factor is known here" in done.stdout
+    # On a busy machine no batch need be faster, and that is then said instead.
+    assert "no site's shape factor is known here" in done.stdout or "nothing is repaid" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ KNOWN = {
     "_ZN2at6native54_GLOBAL__N__vectorized_layer_norm_kernelIffEEviT0_PKT_S5_S5_PS2_S6_PS3_": "pointwise",
     "_ZN2at6native29vectorized_gather_kernelILi16ElEEvPcS2_PT0_illllb": "pointwise",
     "void at::native::(anonymous namespace)::indexSelectSmallIndex<float, int, unsigned int>": "pointwise",
+    "_ZN2at6native55_GLOBAL__N__ForeachBinaryOpList_multi_tensor_apply_kernelINS1_18Tensor": "pointwise",
     "a_kernel_nobody_knows": "other",
     "": "other",
 }  # fmt: skip

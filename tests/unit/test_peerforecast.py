@@ -77,12 +77,13 @@ def peer(name: str) -> tuple[Plan, Dims, tuple[Feature, ...]]:
 
 @pytest.mark.parametrize("name", ["torch-eager", "torch-compile"])
 def test_a_framework_is_forecast_near_what_it_then_took(name: str) -> None:
-    found = peer_forecast(CATALOG, *peer(name), [ours("flash"), ours("graph")], machine())
+    steps = [rung.id for rung in CATALOG.rungs_of("cuda") if rung.kind != "peer"]
+    found = peer_forecast(CATALOG, *peer(name), [ours(rung) for rung in steps], machine())
     measured_s = lane(name).device_s
     assert found is not None
     assert measured_s is not None
     assert 1 / NEAR < measured_s / found.time_s < NEAR, (measured_s, found)
-    assert "4 of 5 products at the library's times here" in found.basis
+    assert "5 of 5 products at the library's times here" in found.basis
 
 
 def test_each_feature_is_worth_something() -> None:
@@ -122,15 +123,16 @@ def modelled_s(of: Lane) -> float:
     return sum(max(getattr(row, name) or 0.0 for name in TERMS) for row in sites(of))
 
 
-def test_what_a_batch_repays_is_forecast_from_one_sequence_and_the_terms() -> None:
+def test_a_batch_repays_at_most_what_the_terms_forecast_and_nearer_that_than_nothing() -> None:
+    """Terms are the least that a pass can take; the split's own step for shape forecasts nothing."""
     one, many = lane("graph"), lane("batch")
     assert one.device_s is not None
     assert many.device_s is not None
     batch = many.rows[0].batch
     ahead_s = batched_s(one.device_s, modelled_s(one), modelled_s(many))
     forecast, measured = one.device_s / (ahead_s / batch), one.device_s / (many.device_s / batch)
-    assert 1 / NEAR < measured / forecast < NEAR, (measured, forecast)
-    assert forecast > 3, "the split's own step for shape would say nothing is to be had"
+    assert 1 < measured < forecast, (measured, forecast)
+    assert forecast / measured < measured, (measured, forecast)
 
 
 times = st.floats(1e-6, 1.0)
