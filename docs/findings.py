@@ -43,11 +43,12 @@ class Finding:
     read: Callable[[Evidence], Reading]
 
 
-def _absent(evidence: Evidence, *rungs: str) -> Reading:
+def absent(evidence: Evidence, *rungs: str) -> Reading:
+    """Not measured, and why not."""
     return Reading(why=evidence.missing(*rungs))
 
 
-def _faster(pair: Pair) -> bool | None:
+def faster(pair: Pair) -> bool | None:
     """Whether its interval lies above 1; None where that is not known."""
     return None if pair.lo is None else pair.lo > 1
 
@@ -65,7 +66,7 @@ def _naive(evidence: Evidence) -> Reading:
     device = evidence.rows("naive").get("device")
     peak, bandwidth = evidence.ceiling("naive", "fp32"), evidence.ceiling("naive", "dram_read")
     if not (device and device.time_s and device.flops and device.dram_bytes and peak and bandwidth):
-        return _absent(evidence, "naive")
+        return absent(evidence, "naive")
     compute, dram = device.flops / device.time_s / peak, device.dram_bytes / device.time_s / bandwidth
     ours = f"{units.percent(compute)} of measured fp32, {units.percent(dram)} of measured bandwidth"
     return Reading(ours, max(compute, dram) < 0.05, evidence.binds("naive"))
@@ -74,7 +75,7 @@ def _naive(evidence: Evidence) -> Reading:
 def _layout(evidence: Evidence) -> Reading:
     gpu, cpu = evidence.pair("naive", "coalesced"), evidence.pair("cpu-loops", "cpu-transposed")
     if gpu is None and cpu is None:
-        return _absent(evidence, "naive", "coalesced")
+        return absent(evidence, "naive", "coalesced")
     ours = f"GPU {gpu.text if gpu else NOT_MEASURED}, CPU {cpu.text if cpu else NOT_MEASURED}"
     if gpu is None:
         return Reading(ours, None, evidence.missing("naive", "coalesced"))
@@ -86,7 +87,7 @@ def _layout(evidence: Evidence) -> Reading:
 def _tensor_cores(evidence: Evidence) -> Reading:
     pair = evidence.pair("oracle-fp32", "oracle-tf32")
     if pair is None:
-        return _absent(evidence, "oracle-fp32", "oracle-tf32")
+        return absent(evidence, "oracle-fp32", "oracle-tf32")
     fp32 = evidence.ceiling("oracle-tf32", "fp32")
     tf32 = evidence.ceiling("oracle-tf32", "tf32_mma", "tf32_wgmma")
     if not fp32 or not tf32:
@@ -100,7 +101,7 @@ def _by_hand(evidence: Evidence) -> Reading:
     own, library = evidence.rows("wmma"), evidence.rows("oracle-tf32")
     times = [[_instance_s(rows.get(site)) for site in sites] for rows in (own, library)]
     if None in times[0] or None in times[1]:
-        return _absent(evidence, "wmma", "oracle-tf32")
+        return absent(evidence, "wmma", "oracle-tf32")
     texts = [
         f"{site} {units.seconds(ours)} against {units.seconds(theirs)}"
         for site, ours, theirs in zip(sites, *times, strict=True)
@@ -149,7 +150,7 @@ def _short(symbol: str) -> str:
 def _assault(evidence: Evidence) -> Reading:
     pair = evidence.pair("algebra", "w2-assault")
     if pair is None:
-        return _absent(evidence, "algebra", "w2-assault")
+        return absent(evidence, "algebra", "w2-assault")
     w2 = evidence.rows("w2-assault").get("w2")
     parts = [evidence.binds("algebra", "w2-assault")]
     if w2 is not None and w2.binds:
@@ -161,12 +162,12 @@ def _assault(evidence: Evidence) -> Reading:
 def _dispatch(evidence: Evidence) -> Reading:
     own, library = evidence.pair("algebra", "dispatch"), evidence.pair("oracle-tf32", "dispatch")
     if own is None or library is None:
-        return _absent(evidence, "algebra", "oracle-tf32", "dispatch")
+        return absent(evidence, "algebra", "oracle-tf32", "dispatch")
     ours = f"{own.text} over all our own, {library.text} over all the library's"
     view = evidence.view("dispatch")
     theirs = [site.site for site in view.sites if site.kernel in site.library] if view else []
     why = f"the library's at {', '.join(theirs)}; ours elsewhere" if theirs else ""
-    both = (_faster(own), _faster(library))
+    both = (faster(own), faster(library))
     return Reading(ours, None if None in both else all(both), why)
 
 
@@ -186,7 +187,7 @@ def _sources(evidence: Evidence) -> Reading:
 def _compiler(evidence: Evidence) -> Reading:
     against, capture = evidence.pair("torch-compile", "graph"), evidence.pair("flash", "graph")
     if against is None or capture is None:
-        return _absent(evidence, "torch-compile", "flash", "graph")
+        return absent(evidence, "torch-compile", "flash", "graph")
     maths = {name: view.math for name in ("torch-compile", "graph") if (view := evidence.view(name))}
     why = ""
     if len(set(maths.values())) > 1:
@@ -194,13 +195,13 @@ def _compiler(evidence: Evidence) -> Reading:
     ours = (
         f"`graph` {against.text} as fast as torch.compile; capture alone, kernels untouched, {capture.text}"
     )
-    return Reading(ours, _faster(capture), why)
+    return Reading(ours, faster(capture), why)
 
 
 def _megakernel(evidence: Evidence) -> Reading:
     pair = evidence.pair("graph", "megakernel")
     if pair is None:
-        return _absent(evidence, "graph", "megakernel")
+        return absent(evidence, "graph", "megakernel")
     notes = []
     for rung in ("graph", "megakernel"):
         row = evidence.rows(rung).get("w1")
@@ -215,10 +216,10 @@ def _megakernel(evidence: Evidence) -> Reading:
 def _pruning(evidence: Evidence) -> Reading:
     alone = evidence.pair("algebra,prune=off", "algebra") or evidence.pair("cpu-folded", "cpu-pruned")
     if alone is not None:
-        return Reading(f"{alone.text}, with full keys and values", _faster(alone))
+        return Reading(f"{alone.text}, with full keys and values", faster(alone))
     whole = evidence.pair("wmma", "algebra")
     if whole is None:
-        return _absent(evidence, "algebra")
+        return absent(evidence, "algebra")
     return Reading(NOT_MEASURED, None, f"only with folds and fused stores, {whole.text} together")
 
 
@@ -229,15 +230,15 @@ def _search(evidence: Evidence) -> Reading:
 def _small_tiles(evidence: Evidence) -> Reading:
     pair = evidence.pair("register-tiled", "small-tiles")
     if pair is None:
-        return _absent(evidence, "register-tiled", "small-tiles")
-    return Reading(pair.text, _not(_faster(pair)), evidence.binds("register-tiled", "small-tiles"))
+        return absent(evidence, "register-tiled", "small-tiles")
+    return Reading(pair.text, _not(faster(pair)), evidence.binds("register-tiled", "small-tiles"))
 
 
 def _portfolio(evidence: Evidence) -> Reading:
     entries = [evidence.entry(rung) for rung in ("dispatch", "cublaslt", "flash", "graph")]
     known = [entry for entry in entries if entry is not None and entry.device_s]
     if len(known) < len(entries):
-        return _absent(evidence, "dispatch", "cublaslt", "flash", "graph")
+        return absent(evidence, "dispatch", "cublaslt", "flash", "graph")
     pairs = list(pairwise(known))
     saved = Saving.total([banked(before, entry) for before, entry in pairs]).value_s
     expected = Saving.total([predicted(before, entry) for before, entry in pairs]).value_s
@@ -250,14 +251,14 @@ def _portfolio(evidence: Evidence) -> Reading:
 def _tournament(evidence: Evidence) -> Reading:
     pair = evidence.pair("graph", "tournament")
     if pair is None:
-        return _absent(evidence, "graph", "tournament")
+        return absent(evidence, "graph", "tournament")
     return Reading(pair.text, abs(math.log(pair.ratio)) < 0.03)
 
 
 def _batch(evidence: Evidence) -> Reading:
     sweep = evidence.batches()
     if len(sweep) < 2:
-        return _absent(evidence, "batches")
+        return absent(evidence, "batches")
     best = max(sweep, key=lambda entry: entry.ratio_first or 0.0)
     ours = f"{units.ratio(best.ratio_first)} the rate of batch {sweep[0].batch} at batch {best.batch}"
     forecast = forecast_ratio(sweep[0], best)

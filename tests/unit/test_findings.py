@@ -10,14 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from docs import findings, story
 from docs.evidence import Evidence
-from docs.findings import FINDINGS, Reading
+from docs.findings import Reading
 from docs.write_findings import BEGIN, END, NO_RECORDING, findings_page, main, results_table, with_results
 from gputop import recording, units
 from gputop.errors import BadInput
 from gputop.recording import Recording
 from gputop.results import Gate, Ladder, LadderEntry
 
+FINDINGS = (*findings.FINDINGS, *story.FINDINGS)
 ROOT = Path(__file__).resolve().parents[2]
 
 
