@@ -30,7 +30,7 @@ cd "$(dirname "$0")/../.." || exit 2
 : > "$out/summary.txt"
 : > "$out/log.txt"
 failed=0
-ends=$(($(date +%s) + ${BUDGET_S:-900}))
+ends=$(($(date +%s) + ${BUDGET_S:-2700}))
 
 # Caches of their own, empty at first: the first result is timed cold and then warm.
 XDG_CACHE_HOME=$(mktemp -d)
@@ -74,20 +74,20 @@ results() {
     step "calibrate"            60 gputop calibrate --backend cuda --json "$out/ceilings.json"
     step "naive to coalesced"   40 gputop compare naive coalesced --backend cuda --seconds 3 --csv "$out/compare.csv"
     step "A/A"                  40 gputop compare coalesced --aa --backend cuda --seconds 3
-    step "ladder"               90 gputop ladder --backend cuda --seconds 15 --json "$out/ladder.json"
+    step "ladder"              180 gputop ladder --backend cuda --seconds 15 --json "$out/ladder.json"
 }
 
 for part in $parts; do
     case $part in
         results) results ;;
-        record) step "recording"   240 gputop record "$out/recording.jsonl" --backend cuda --seconds 0.5 ;;
+        record) step "recording"   420 gputop record "$out/recording.jsonl" --backend cuda --seconds 0.5 ;;
         sanitize)
             step "memcheck"    180 sanitize memcheck
             step "synccheck"   180 sanitize synccheck
             step "racecheck"   240 sanitize racecheck --own
             ;;
-        tests) step "tests/gpu"   300 tests tests tests/gpu --ignore tests/gpu/test_planted.py ;;
-        planted) step "planted faults" 300 tests planted tests/gpu/test_planted.py ;;
+        tests) step "tests/gpu"   900 tests tests tests/gpu --ignore tests/gpu/test_planted.py ;;
+        planted) step "planted faults" 400 tests planted tests/gpu/test_planted.py ;;
     esac
 done
 
