@@ -39,10 +39,14 @@ class KernelsScreen(ModalScreen[str | None]):
         names = [name for name in site.candidates if name not in why] or [site.kernel]
         usable = [Option(self._usable(name), id=name) for name in names]
         refused = [
-            Option(Text(f"× {name}: {reason}", Style(color=FAINT)), id=name, disabled=True)
+            Option(Text(f"× {name}: {self._why(name, reason)}", Style(color=FAINT)), id=name, disabled=True)
             for name, reason in why.items()
         ]
         return usable + refused
+
+    def _why(self, name: str, reason: str) -> str:
+        """The reason, without the words that stand before it and above."""
+        return reason.removeprefix(f"{name} can't serve {self._site.site}: ")
 
     def _usable(self, name: str) -> Text:
         chosen = name == self._site.kernel

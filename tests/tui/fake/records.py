@@ -98,7 +98,9 @@ def view_of(request: PlanRequest) -> PlanView:
             (kernel_of(phase.name), "gemm-loops", WRONG_KERNEL, "gemm-wide")
             if is_gemm(phase.name)
             else (kernel_of(phase.name),),
-            (("gemm-wide", "needs 64 columns, this has 16"),) if is_gemm(phase.name) else (),
+            (("gemm-wide", f"gemm-wide can't serve {phase.name}: needs 64 columns, this has 16"),)
+            if is_gemm(phase.name)
+            else (),
         )
         for phase in PHASES
     )
