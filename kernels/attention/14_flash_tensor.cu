@@ -5,11 +5,9 @@
 // Should be faster for the same shapes; attention of one query has only one row of sixteen to fill.
 // For d_head 64, any seq, leading dimensions of 4, plans that allow TF32. Operands are rounded to nearest,
 // sums and softmax stay fp32. Deterministic.
-#include "args.cuh"
-#include "async_copy.cuh"
 #include "dependent.cuh"
+#include "flash_parts.cuh"
 #include "tensor_core.cuh"
-#include "warp.cuh"
 
 constexpr int D = 64, QUERIES = 16, KEYS = 32, WARPS = 4, THREADS = 32 * WARPS;
 constexpr int LD = D + 4;        // spreads the rows that a fragment load touches over all banks
@@ -24,17 +22,7 @@ struct Tiles {
     float v[WARPS][KEYS][LD];
 };
 
-struct Parts {  // lies over the tiles once they are used
-    float out[WARPS][QUERIES][LD];
-    float peak[WARPS][QUERIES];
-    float sum[WARPS][QUERIES];
-};
-
-__device__ __forceinline__ void copy_row_chunk(float (&row)[LD], const float* rows, int index, int ld, int count,
-                                               int chunk) {
-    const bool inside = index < count;
-    copy_async_16_or_zero(row + chunk * 4, rows + static_cast<long long>(inside ? index : 0) * ld + chunk * 4, inside);
-}
+using Parts = FlashParts<WARPS, QUERIES, LD>;  // lies over the tiles once they are used
 
 // Larger of a value among the four lanes that share a row of a result.
 __device__ __forceinline__ float row_max(float value) {
@@ -178,26 +166,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     }
     __syncthreads();
 
-    for (int i = threadIdx.x; i < QUERIES * CHUNKS; i += THREADS) {
-        const int query = i / CHUNKS, column = i % CHUNKS * 4;
-        if (first_query + query >= args.queries) continue;
-        float highest = LOWEST;
-#pragma unroll
-        for (int part = 0; part < WARPS; ++part) highest = fmaxf(highest, parts.peak[part][query]);
-        float total = 0.0f;
-        float4 mixed = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#pragma unroll
-        for (int part = 0; part < WARPS; ++part) {
-            const float share = __expf(parts.peak[part][query] - highest);
-            const float4 value = *reinterpret_cast<const float4*>(&parts.out[part][query][column]);
-            total += parts.sum[part][query] * share;
-            mixed.x += value.x * share;
-            mixed.y += value.y * share;
-            mixed.z += value.z * share;
-            mixed.w += value.w * share;
-        }
-        const long long at = static_cast<long long>(sequence) * args.queries + first_query + query;
-        *reinterpret_cast<float4*>(args.out + at * args.ldo + head * D + column) =
-            make_float4(mixed.x / total, mixed.y / total, mixed.z / total, mixed.w / total);
-    }
+    merge_parts<D, THREADS>(parts, args, first_query, head, sequence);
 }

@@ -5,10 +5,8 @@
 // order of the warps. A lane scores one key for all 8 queries, so that a key is read from shared memory once.
 // Should be faster for short sequences, where a block's steps are latency; the same work where they are long.
 // For d_head 64, any seq, leading dimensions of 4. Deterministic.
-#include "args.cuh"
-#include "async_copy.cuh"
 #include "dependent.cuh"
-#include "warp.cuh"
+#include "flash_parts.cuh"
 
 constexpr int D = 64, QUERIES = 8, KEYS = 32, WARPS = 4, THREADS = 32 * WARPS;
 constexpr int LD = D + 4;      // 16-byte reads of 8 neighbouring rows meet no bank twice
@@ -22,17 +20,7 @@ struct Tiles {
     float weight[WARPS][QUERIES][KEYS];
 };
 
-struct Parts {  // lies over the tiles once they are used
-    float out[WARPS][QUERIES][D];
-    float peak[WARPS][QUERIES];
-    float sum[WARPS][QUERIES];
-};
-
-__device__ __forceinline__ void copy_chunk(float (&row)[LD], const float* rows, int index, int ld, int count,
-                                           int chunk) {
-    const bool inside = index < count;
-    copy_async_16_or_zero(row + chunk * 4, rows + static_cast<long long>(inside ? index : 0) * ld + chunk * 4, inside);
-}
+using Parts = FlashParts<WARPS, QUERIES, D>;  // lies over the tiles once they are used
 
 __device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
     return sum + a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
@@ -55,13 +43,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     auto fetch = [&](int key0) {  // this warp's tile
 #pragma unroll 4
         for (int i = lane; i < KEYS * CHUNKS; i += 32) {
-            copy_chunk(tiles.k[warp][i / CHUNKS], k, key0 + i / CHUNKS, args.ldkv, args.seq, i % CHUNKS);
-            copy_chunk(tiles.v[warp][i / CHUNKS], v, key0 + i / CHUNKS, args.ldkv, args.seq, i % CHUNKS);
+            copy_row_chunk(tiles.k[warp][i / CHUNKS], k, key0 + i / CHUNKS, args.ldkv, args.seq, i % CHUNKS);
+            copy_row_chunk(tiles.v[warp][i / CHUNKS], v, key0 + i / CHUNKS, args.ldkv, args.seq, i % CHUNKS);
         }
     };
     wait_for_grid_before();
     for (int i = threadIdx.x; i < QUERIES * CHUNKS; i += THREADS)
-        copy_chunk(tiles.q[i / CHUNKS], q, first_query + i / CHUNKS, args.ldq, args.queries, i % CHUNKS);
+        copy_row_chunk(tiles.q[i / CHUNKS], q, first_query + i / CHUNKS, args.ldq, args.queries, i % CHUNKS);
     if (warp * KEYS < block_keys) fetch(warp * KEYS);
     copy_async_commit();
     copy_async_wait<0>();
@@ -132,26 +120,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     }
     __syncthreads();
 
-    for (int i = threadIdx.x; i < QUERIES * CHUNKS; i += THREADS) {
-        const int query = i / CHUNKS, column = i % CHUNKS * 4;
-        if (first_query + query >= args.queries) continue;
-        float highest = LOWEST;
-#pragma unroll
-        for (int part = 0; part < WARPS; ++part) highest = fmaxf(highest, parts.peak[part][query]);
-        float total = 0.0f;
-        float4 mixed = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#pragma unroll
-        for (int part = 0; part < WARPS; ++part) {
-            const float share = __expf(parts.peak[part][query] - highest);
-            const float4 value = *reinterpret_cast<const float4*>(&parts.out[part][query][column]);
-            total += parts.sum[part][query] * share;
-            mixed.x += value.x * share;
-            mixed.y += value.y * share;
-            mixed.z += value.z * share;
-            mixed.w += value.w * share;
-        }
-        const long long at = static_cast<long long>(sequence) * args.queries + first_query + query;
-        *reinterpret_cast<float4*>(args.out + at * args.ldo + head * D + column) =
-            make_float4(mixed.x / total, mixed.y / total, mixed.z / total, mixed.w / total);
-    }
+    merge_parts<D, THREADS>(parts, args, first_query, head, sequence);
 }

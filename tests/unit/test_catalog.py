@@ -11,7 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gputop.backends.cpu.kernels import TABLE
+from gputop.backends.cuda.compile import arch_of
 from gputop.catalog import Catalog, plan_dims
+from gputop.device import SM_LIMITS
 from gputop.errors import BadInput
 from gputop.spec import Dims, Kernel, Plan, PlanRequest, Task
 from gputop.words import format_word, parse_word
@@ -336,3 +338,55 @@ def test_counts_of_the_sites_are_those_of_the_pass(layers: int, pruned: bool) ->
     assert {site.name: site.count for site in CATALOG.sites(dims, pruned)} == {
         s: sites.count(s) for s in sites
     }
+
+
+# --- several kernels for a site ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arch", "word", "site", "kernel"),
+    [
+        ("sm_90", "graph", "w2", "gemm_warpgroup_56_8"),
+        ("sm_80", "graph", "w2", "cublaslt"),
+        ("sm_120", "graph", "w2", "cublaslt"),
+        ("sm_90", "graph,math=fp32", "wo", "gemm_fp32_cluster_8x4_8"),
+        ("sm_89", "graph,math=fp32", "wo", "gemm_fp32_k_major_half_8"),
+        ("sm_90", "graph,math=fp32", "attention", "attention_flash_warps"),
+        ("sm_90", "graph,batch=2", "w2", "cublaslt"),
+        ("sm_90", "tournament", "qkv", "cublaslt_best"),
+        ("sm_90", "graph,w2:cublaslt", "w2", "cublaslt"),
+    ],
+)
+def test_a_rung_takes_the_first_kernel_that_device_math_and_size_allow(
+    arch: str, word: str, site: str, kernel: str
+) -> None:
+    plan = CATALOG.on(arch).resolve(parse_word(word), WORKLOADS[0].dims, "cuda")
+    assert dict(plan.dispatch)[site] == kernel
+    assert plan.word == word, "what a rung chooses by itself is no change to it"
+
+
+@pytest.mark.parametrize(
+    ("word", "why"),
+    [
+        ("hopper", "its instructions exist on sm_90 only, and this device is sm_89"),
+        ("naive,w1:gemm_fp32_cluster_8x8_2", "it needs sm_90 or later, and this device is sm_89"),
+    ],
+)
+def test_a_kernel_of_another_architecture_is_refused_where_the_device_is_known(word: str, why: str) -> None:
+    with pytest.raises(BadInput, match=why):
+        CATALOG.on("sm_89").resolve(parse_word(word), WORKLOADS[0].dims, "cuda")
+    CATALOG.resolve(parse_word(word), WORKLOADS[0].dims, "cuda")
+
+
+def test_records_and_sources_name_the_same_architectures() -> None:
+    for kernel in CATALOG.kernels.values():
+        if kernel.source:
+            text = (CATALOG.kernels_dir / kernel.source).read_text(encoding="utf-8")
+            for arch in SM_LIMITS:
+                allowed = kernel.only_arch in ("", arch) and int(arch.removeprefix("sm_")) >= kernel.min_arch
+                assert (arch_of(text, arch.removeprefix("sm_")) is not None) == allowed, (kernel.name, arch)
+
+
+def test_dependent_launches_need_a_kernel_that_waits_by_itself() -> None:
+    with pytest.raises(BadInput, match="no kernel of this plan waits by itself"):
+        CATALOG.resolve(parse_word("megakernel,pdl=on"), WORKLOADS[0].dims, "cuda")

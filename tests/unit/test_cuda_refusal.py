@@ -50,13 +50,6 @@ def test_a_missing_package_is_named_with_its_extra(
     assert f"gputop-roofline[{extra}]" in why
 
 
-def test_a_kernel_of_a_later_architecture_is_refused() -> None:
-    plan, steps = prepared("naive")
-    later = tuple(Step(replace(step.kernel, min_arch=90), step.tasks) for step in steps)
-    assert refusal(plan, later, "90", SOURCES) is None
-    assert "needs sm_90 or later" in (refusal(plan, later, "89", SOURCES) or "")
-
-
 def test_dependent_launches_need_a_device_that_has_them() -> None:
     plan, steps = prepared("coalesced")
     early = plan.change(pdl=True)
