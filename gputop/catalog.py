@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from gputop.errors import BadInput, unknown_name
-from gputop.registry import Registry
+from gputop.registry import MOST_FORMS, Registry
 from gputop.spec import Dims, Kernel, Launch, Plan, PlanRequest, Rung, Site, Step, Task, Toggle, Workload
 from gputop.views import SiteView, ToggleView
 from gputop.words import format_word, parse_word
@@ -56,7 +57,7 @@ class Catalog(Registry):
             if request.uses:
                 raise BadInput(f"{rung.id} is {plan.peer}'s own pass: no kernel of it can be chosen.")
             sites = ()
-        given = _dispatch(sites, self._rung_uses(chain, plan, dims, sites), {})
+        given = self._given(chain, plan, dims, sites)
         uses = [self._use(name, kernel, plan, dims, sites) for name, kernel in request.uses]
         chosen = _dispatch(sites, uses, given)
         plan = plan.change(dispatch=tuple((site.name, chosen[site.name]) for site in sites))
@@ -150,6 +151,22 @@ class Catalog(Registry):
         while chain[0].before is not None:
             chain.insert(0, self.rung(chain[0].before))
         return tuple(chain)
+
+    def _given(
+        self, chain: tuple[Rung, ...], plan: Plan, dims: Dims, sites: tuple[Site, ...]
+    ) -> dict[str, str]:
+        """Site -> kernel as the rung has it, before what a request changes."""
+        known, key = self._rungs_own, (plan, dims)
+        if key not in known:
+            if len(known) == MOST_FORMS:
+                known.clear()
+            known[key] = _dispatch(sites, self._rung_uses(chain, plan, dims, sites), {})
+        return known[key]
+
+    @cached_property
+    def _rungs_own(self) -> dict[tuple[Plan, Dims], dict[str, str]]:
+        """What `_given` has found: a screen asks it for thousands of plans that differ in one entry."""
+        return {}
 
     def _rung_uses(
         self, chain: tuple[Rung, ...], plan: Plan, dims: Dims, sites: tuple[Site, ...]
