@@ -1,4 +1,4 @@
-"""fp32 GEMMs of Hopper, parts added inside a cluster (kernels/gemm/19_fp32_cluster.cu)."""
+"""fp32 GEMMs of Hopper, parts added inside a cluster (kernels/gemm/11_fp32_cluster.cu)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _kernel(tile: Tile, splits: int) -> Kernel:
         idea=f"fp32 along the inner axis, operands read two quadrants ahead; {splits} parts in a cluster.",
         covers=COVERS,
         entries=(tile.entry,),
-        source="gemm/19_fp32_cluster.cu",
+        source="gemm/11_fp32_cluster.cu",
         maths=("fp32",),
         layouts=("row",),
         fused_stores=True,

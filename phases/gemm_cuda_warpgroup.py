@@ -1,4 +1,4 @@
-"""GEMMs on Hopper's warpgroup products, parts added inside a cluster (kernels/gemm/19_warpgroup.cu)."""
+"""GEMMs on Hopper's warpgroup products, parts added inside a cluster (kernels/gemm/11_warpgroup.cu)."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _kernel(tile: Tile, splits: int) -> Kernel:
         idea=f"Hopper's wgmma on a share sent for at once; {splits} parts, added inside a cluster.",
         covers=COVERS,
         entries=(tile.entry,),
-        source="gemm/19_warpgroup.cu",
+        source="gemm/11_warpgroup.cu",
         maths=("tf32",),
         layouts=("row",),
         fused_stores=True,

@@ -118,12 +118,12 @@ MISSING_BARRIERS = (
         late=late_warp("copy_async_wait<STAGES - 2>();"),
     ),
     Fault(
-        "missing cluster barrier", "gemm/19_warpgroup.cu", ("    cluster_show();\n", ""),
+        "missing cluster barrier", "gemm/11_warpgroup.cu", ("    cluster_show();\n", ""),
         WARPGROUP, "w1" + FIRST, late=late_warp("float* const to = part", "rank == 1"),
         also=(("cluster_wait();\n    for (int i = threadIdx.x;", "for (int i = threadIdx.x;"),),
     ),
     Fault(
-        "missing cluster barrier", "gemm/19_fp32_cluster.cu", ("    cluster_show();\n", ""),
+        "missing cluster barrier", "gemm/11_fp32_cluster.cu", ("    cluster_show();\n", ""),
         FP32_CLUSTER, "w1" + FIRST, late=late_warp("Tile::multiply(args, shared,", "rank == 1"),
         also=(("        if (waiting) cluster_wait();\n", ""),),
     ),
@@ -209,11 +209,11 @@ SKIPPED = (
         ("split < splits; ++split", "split + 1 < splits; ++split"), FP32_K_MAJOR, "w1" + FIRST,
     ),
     Fault(
-        "skipped last part", "gemm/19_fp32_cluster.cu",
+        "skipped last part", "gemm/11_fp32_cluster.cu",
         ("if (other < args.splits)", "if (other + 1 < args.splits)"), FP32_CLUSTER, "w1" + FIRST,
     ),
     Fault(
-        "skipped last part", "gemm/19_warpgroup.cu",
+        "skipped last part", "gemm/11_warpgroup.cu",
         ("other < args.splits; ++other", "other + 1 < args.splits; ++other"), WARPGROUP, "w1" + FIRST,
     ),
     Fault(
