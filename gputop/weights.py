@@ -138,10 +138,7 @@ def weight_bytes(dims: Dims) -> int:
 def master(workload: Workload) -> dict[str, Floats]:
     """The canonical weights, read-only: [layers, out, in], or [1, ...] outside the layers."""
     dims = workload.dims
-    arrays = {
-        tensor.name: aligned((layer_count(tensor, dims), *tensor.shape(dims)))
-        for tensor in TENSORS
-    }
+    arrays = {tensor.name: aligned((layer_count(tensor, dims), *tensor.shape(dims))) for tensor in TENSORS}
     draws = []
     for part in parts(dims):
         run = arrays[part.tensor][part.layer].reshape(-1)[part.offset : part.offset + part.count]

@@ -48,6 +48,8 @@ class PhaseTimes:
     overlap_s: Mapping[str, float]
     timer: str
     """`perf_counter`, `event`, `cupti`, `repeat`, `stamp`."""
+    timer_floor_s: float
+    """That timer's step and spread: shorter times than 3 of these are not resolved."""
 
 
 TimedRun = tuple["Floats", float]
@@ -103,7 +105,7 @@ class Backend(Protocol):
     aa_minimum: float
     """Smallest A/A floor ever reported, as |log ratio|."""
     timer_floor_s: float
-    """Step and spread of the phase timer: shorter rows are `unresolved` below 3 times this."""
+    """Step and spread of the clock that times whole passes."""
 
     def facts(self) -> DeviceFacts: ...
 

@@ -73,9 +73,8 @@ class Bench:
         *,
         aa: bool = False,
         check_phases: bool = False,
-        seconds: float | None = None,
     ) -> Window:
-        """One window, of `seconds` unless the options say how long.
+        """One window, as long as the options say.
 
         BadInput where a recording has no other one: the same one twice is no more evidence.
         """
@@ -83,7 +82,7 @@ class Bench:
             lambda: self.client.measure(
                 current,
                 pinned,
-                seconds=seconds if self._options.seconds is None else self._options.seconds,
+                seconds=self._options.seconds,
                 aa=aa,
                 check_phases=check_phases,
                 on_progress=self.narrator.progress,

@@ -16,8 +16,6 @@ from gputop.routing import Route, Routing, judged
 from gputop.spec import PlanRequest
 from gputop.views import PlanView, SiteView
 
-WINDOW_S = 1.5
-"""Longest window of one plan and its candidates, unless `--seconds` says otherwise."""
 BUDGET_S = 240.0
 """After so long nothing more is begun: there may be dozens of plans, each to be prepared, gated and timed."""
 OUT_OF_TIME = f"not measured: {BUDGET_S:.0f} s were over; a shorter --seconds leaves time for more"
@@ -71,7 +69,7 @@ class Router:
                 self._keep(site, kernel, status=OUT_OF_TIME)
             return
         try:
-            window = self._bench.measure(self._asking(choice), self._request, seconds=WINDOW_S)
+            window = self._bench.measure(self._asking(choice), self._request)
             outcome(lane.gate for lane in window.lanes)
         except GputopError as error:
             if isinstance(error, WorkerLost):

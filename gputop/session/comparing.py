@@ -14,6 +14,8 @@ from gputop.units import seconds
 
 TIMER_STEPS = 3
 """A time below this many of the timer's own steps is not resolved."""
+WHOLE = ("device", "wall")
+"""Times of a whole pass, by another clock than its phases'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,7 @@ def all_series(lane: LaneSamples, found: Iterable[Group]) -> Iterator[tuple[str,
     """Each group's series, then those of the whole pass."""
     for group in found:
         yield group.name, series(lane, group)
-    yield "device", lane.device_s
-    yield "wall", lane.wall_s
+    yield from zip(WHOLE, (lane.device_s, lane.wall_s), strict=True)
 
 
 def site_series(lane: LaneSamples) -> dict[str, list[float]]:
@@ -68,12 +69,16 @@ def site_key(site: str) -> str:
 
 
 def compare(a: LaneSamples, b: LaneSamples, noise: NoiseFloors, timer_floor_s: float) -> Comparison:
-    """b against a. Where their batches differ, times are per sequence and each delta says so."""
+    """b against a. Where their batches differ, times are per sequence and each delta says so.
+
+    `timer_floor_s`: step and spread of the clock of whole passes.
+    """
     plan_a, plan_b = a.lane.plan, b.lane.plan
     batches = (plan_a.batch, plan_b.batch) if plan_a.batch != plan_b.batch else (1, 1)
     note = f"per sequence: batch {plan_a.batch} against {plan_b.batch}" if batches != (1, 1) else ""
     found = groups(a.prepared.steps, b.prepared.steps)
     b_sites = site_series(b)
+    phase_floor_s = max(a.phase_floor_s, b.phase_floor_s)
 
     def delta(name: str, noise_name: str, times_a: list[float], times_b: list[float]) -> Delta:
         return _delta(
@@ -81,7 +86,7 @@ def compare(a: LaneSamples, b: LaneSamples, noise: NoiseFloors, timer_floor_s: f
             [value / batches[0] for value in times_a],
             [value / batches[1] for value in times_b],
             noise.floor(plan_a.word, noise_name),
-            timer_floor_s,
+            timer_floor_s if noise_name in WHOLE else phase_floor_s,
             note,
         )
 

@@ -33,7 +33,6 @@ class Occasion:
     health: Health
     workload: str
     cache_state: str
-    timer_floor_s: float
     versions: str
 
 
@@ -111,7 +110,6 @@ def _site_row(
     efficiency = roofline.efficiency(model.floor.value_s, time.median)
     binding = roofline.binding(model.terms, time.median)
     left = roofline.what_is_left(model.floor.value_s, model.terms, time.median)
-    unresolved = time.median is not None and time.median < TIMER_STEPS * occasion.timer_floor_s
     return replace(
         base,
         phase=model.name,
@@ -142,7 +140,7 @@ def _site_row(
         dram_bytes=model.dram_bytes,
         l2_bytes=_l2_bytes(model),
         status=_status(
-            "unresolved" if unresolved else "",
+            _unresolved(time.median, samples),
             efficiency.note,
             left.note,
             "" if physics.has_ceilings else NO_CEILINGS,
@@ -166,8 +164,13 @@ def _kind_row(base: Row, samples: LaneSamples, kind: KernelKind, facts: LaunchFa
         timer=samples.phases[0].timer,
         gap_s=_median(sample.gap_s.get(kind) for sample in samples.phases),
         overlap_s=_median(sample.overlap_s.get(kind) for sample in samples.phases),
+        status=_status(_unresolved(time.median, samples)),
         **_launch_columns(facts),
     )
+
+
+def _unresolved(time_s: float | None, samples: LaneSamples) -> str:
+    return "unresolved" if time_s is not None and time_s < TIMER_STEPS * samples.phase_floor_s else ""
 
 
 def _totals(

@@ -53,6 +53,11 @@ class LaneSamples:
         if phases is not None:
             self.phases.append(phases)
 
+    @property
+    def phase_floor_s(self) -> float:
+        """Step and spread of what timed the phases; 0 where nothing did."""
+        return max((sample.timer_floor_s for sample in self.phases), default=0.0)
+
     def site_s(self, site: str) -> list[float]:
         """Time of one site, sample by sample; empty when the plan has no such site."""
         return [sample.time_s[site] for sample in self.phases if site in sample.time_s]
@@ -153,4 +158,5 @@ def _typical_split(prepared: Prepared, passes: int) -> PhaseTimes | None:
         gap_s=typical([split.gap_s for split in known]),
         overlap_s=typical([split.overlap_s for split in known]),
         timer=known[0].timer,
+        timer_floor_s=known[0].timer_floor_s,
     )

@@ -69,7 +69,6 @@ def _measure(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
         health=health,
         workload=bench.workload.name,
         cache_state=bench.backend.cache_state,
-        timer_floor_s=bench.backend.timer_floor_s,
         versions=bench.versions,
     )
     rows: dict[Role, tuple[Row, ...]] = {}

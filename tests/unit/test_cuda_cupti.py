@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.backends.cuda.cupti import Span, split
+from gputop.backends.cuda.cupti import Span, split, step_and_spread_s
 
 NS = 1e-9
 spans = st.lists(
@@ -53,3 +53,17 @@ def test_grouping_moves_nothing(records: list[Span], size: int) -> None:
     grouped = split(records, counts)
     assert sum(step.time_s for step in grouped) == pytest.approx(sum(step.time_s for step in alone))
     assert sum(step.overlap_s for step in grouped) == pytest.approx(sum(step.overlap_s for step in alone))
+
+
+def test_a_clocks_floor_is_its_step_and_what_its_readings_differ_by() -> None:
+    steady = [Span(at, at + 1056) for at in range(0, 64 * 2016, 2016)]
+    assert step_and_spread_s(steady) == pytest.approx(96 * NS), "all readings are 96 ns apart, or multiples"
+    unsteady = [Span(span.start + 32 * (i % 3), span.end + 64 * (i % 3)) for i, span in enumerate(steady)]
+    assert step_and_spread_s(unsteady) == pytest.approx((32 + 32) * NS)
+
+
+@given(spans.filter(lambda records: len(records) > 1), st.integers(2, 100))
+def test_a_coarser_clock_has_a_higher_floor(records: list[Span], factor: int) -> None:
+    coarse = [Span(span.start * factor, span.end * factor) for span in records]
+    assert step_and_spread_s(coarse) == pytest.approx(factor * step_and_spread_s(records))
+    assert step_and_spread_s(records) >= NS * (1 - 1e-9)

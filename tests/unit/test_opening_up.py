@@ -32,6 +32,7 @@ SPLIT = PhaseTimes(
     gap_s={"gemm": 4e-5, "attention": 1e-5, "pointwise": 5e-5, "other": 0.0},
     overlap_s={},
     timer="cupti",
+    timer_floor_s=1e-7,
 )
 FACTS = (
     LaunchFacts("gemm", "torch-eager", 49, library_kernel="sm90_xmma_gemm"),
@@ -39,7 +40,7 @@ FACTS = (
     LaunchFacts("pointwise", "torch-eager", 75, library_kernel="elementwise_kernel"),
     LaunchFacts("other", "torch-eager", 1, library_kernel="mystery"),
 )
-OCCASION = Occasion(1, "t", DeviceFacts("cuda", "A GPU"), Health(), "mini", "in-situ", 1e-6, "v")
+OCCASION = Occasion(1, "t", DeviceFacts("cuda", "A GPU"), Health(), "mini", "in-situ", "v")
 DIMS = Dims(2, 256, 4, 1024, 128, 256)
 
 
@@ -161,13 +162,32 @@ def test_a_replayed_row_keeps_its_kind() -> None:
     assert read_phase_csv(phase_csv(rows)) == tuple(replace(row) for row in rows)
 
 
-def test_a_phase_that_a_framework_does_not_have_is_not_compared_as_nothing() -> None:
+@pytest.mark.parametrize("timer", [1e-7, 1e-4])
+def test_a_short_phase_is_held_to_the_clock_that_timed_it(timer: float) -> None:
+    lane = samples(TF32, 8.7e-4, 2.5e-3, 2.4e-3, split=replace(SPLIT, timer_floor_s=timer))
+    rows = {row.phase: row for row in lane_rows(OCCASION, lane, DIMS, PHYSICS, None)}
+    told = {name for name in SPLIT.time_s if "unresolved" in (rows[name].status or "")}
+    assert told == {name for name, time_s in SPLIT.time_s.items() if time_s < 3 * timer}
+    pair = comparing.compare(*ours_twice(timer), NoiseFloors(0.003), timer_floor_s=1.0)
+    short = {delta.phase for delta in (*pair.deltas, *pair.sites) if "steps of the timer" in delta.status}
+    assert short >= {"device", "wall"}, "they have a clock of their own"
+    assert ("attention" in short) == (timer > 1e-5)
+
+
+def ours_twice(timer_floor_s: float) -> tuple[LaneSamples, LaneSamples]:
     catalog = Catalog.load()
     plan = catalog.resolve(PlanRequest("graph"), DIMS, "cuda")
     steps = catalog.steps(plan, DIMS)
-    split = PhaseTimes({step.site: 1e-5 for step in steps}, {step.site: 1e-6 for step in steps}, {}, "cupti")
-    ours = samples(plan, 3e-4, 4e-4, 1e-4, split)
-    ours.lane = replace(ours.lane, prepared=Framework(plan, steps))
+    sites = [step.site for step in steps]
+    split = PhaseTimes(dict.fromkeys(sites, 1e-5), dict.fromkeys(sites, 1e-6), {}, "cupti", timer_floor_s)
+    first, second = (samples(plan, 3e-4, 4e-4, 1e-4, split) for _ in range(2))
+    for lane in (first, second):
+        lane.lane = replace(lane.lane, prepared=Framework(plan, steps))
+    return first, second
+
+
+def test_a_phase_that_a_framework_does_not_have_is_not_compared_as_nothing() -> None:
+    ours, _ = ours_twice(1e-7)
     theirs = samples(TF32, 8.7e-4, 2.5e-3, 2.4e-3)
     pair = comparing.compare(ours, theirs, NoiseFloors(0.003), 1e-6)
     assert [delta.phase for delta in pair.deltas] == ["attention", "device", "wall"], "a phase and a kind"

@@ -92,9 +92,7 @@ LAYERS = TINY.dims.layers
     ],
     ids=["fill", "forms", "copy", "reference", "gated pass", "trace", "sample", "phase gate", "ceiling"],
 )
-def test_long_work_beats(
-    work: Callable[[], object], at_least: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_work_beats(work: Callable[[], object], at_least: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pulse, "EVERY_S", 0.0)
     told: list[str] = []
     with pulse.listening(told.append):

@@ -130,9 +130,7 @@ def ticking(clock: Clock, pass_s: float, sample_s: float = 0.02) -> Passes:
 def test_warming_up_is_not_taken_from_the_budget(clock: Clock) -> None:
     lanes = [LaneSamples(PreparedLane(PLAN, ticking(clock, 0.002), PASSED, 0.001)) for _ in range(2)]
     sample_lanes(lanes, budget_s=0.1, least_rounds=1, enough=lambda: "", stop=lambda: False, say=silent)
-    assert [len(lane.device_s) for lane in lanes] == [2, 2], (
-        "warming up took 0.08 s, a round takes 0.04 s"
-    )
+    assert [len(lane.device_s) for lane in lanes] == [2, 2], "warming up took 0.08 s, a round takes 0.04 s"
 
 
 def test_what_a_short_sample_takes_is_found_by_trying(clock: Clock) -> None:

@@ -102,6 +102,7 @@ class CpuBackend:
             tokens=tokens(self.workload, 0, plan.batch),
             threads=lambda: blas.threads(count),
             last_pass=self._last_pass,
+            timer_floor_s=self.timer_floor_s,
         )
         self._prepared.append(prepared)
         return prepared

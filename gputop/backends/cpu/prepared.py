@@ -78,10 +78,11 @@ class CpuPrepared:
         tokens: NDArray[np.int32],
         threads: Threads,
         last_pass: LastPass,
+        timer_floor_s: float,
     ) -> None:
         """`kept_steps`: the same steps with a buffer for each layer; `tokens` [batch, seq]: those timed.
 
-        `last_pass` is shared by all plans on this machine.
+        `last_pass` is shared by all plans on this machine; `timer_floor_s`: step and spread of its clock.
         """
         self.plan = plan
         self.steps = steps
@@ -91,6 +92,7 @@ class CpuPrepared:
         self._weights = weights
         self._threads = threads
         self._last_pass = last_pass
+        self._timer_floor_s = timer_floor_s
         self._timed_tokens = tokens.reshape(-1)
         self._memory = Memory(plan, dims, weights, keep_layers=False)
         self._bound = _bind(steps, self._memory, plan, dims)
@@ -177,7 +179,7 @@ class CpuPrepared:
             before, start, end = stamps[2 * index : 2 * index + 3]
             time_s[step.site] = time_s.get(step.site, 0.0) + (end - start) * NS
             gap_s[step.site] = gap_s.get(step.site, 0.0) + (start - before) * NS
-        return PhaseTimes(time_s, gap_s, overlap_s={}, timer="perf_counter")
+        return PhaseTimes(time_s, gap_s, {}, "perf_counter", self._timer_floor_s)
 
     def facts(self) -> tuple[LaunchFacts, ...]:
         """A launch is one NumPy call."""

@@ -60,7 +60,7 @@ class CudaBackend:
         self._binder = Binder(self._context, self._sources, self._libraries)
         self._ceilings: Ceilings | None = None
         mark("cuda: CUPTI")
-        self._recorder, self._recorder_note = open_recorder(self._context)
+        self._recorder, self._recorder_note = open_recorder(self._context, self._tools)
         mark("cuda: facts")
         self._facts = self._read_facts()
 

@@ -14,12 +14,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from gputop.backends.cuda.context import Context
+from gputop.backends.cuda.tools import Tools
 from gputop.errors import NotHere
 
 NS = 1e-9
 BUFFER_BYTES = 8 << 20
 FLUSH_FORCED = 1
+FLOOR_LAUNCHES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,15 @@ def split(spans: Sequence[Span], counts: Sequence[int]) -> list[StepTimes]:
     return found
 
 
+def step_and_spread_s(spans: Sequence[Span]) -> float:
+    """Of the clock that timed one kernel many times: its step, of which all its readings are whole numbers
+    apart, and how far from the middle one all but the worst twentieth of the lengths lie."""
+    stamps = np.array([(span.start, span.end) for span in spans])
+    lengths = stamps[:, 1] - stamps[:, 0]
+    step = np.gcd.reduce(np.diff(stamps.ravel()))
+    return float(step + np.quantile(abs(lengths - np.median(lengths)), 0.95)) * NS
+
+
 class KernelRecorder:
     """Records the kernels of a run. On only while it records: it slows everything else down.
 
@@ -69,18 +82,31 @@ class KernelRecorder:
     that listen to one driver, as under a sanitizer, do not end well.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, tools: Tools) -> None:
         from cupti import cupti
 
         self._cupti = cupti
         self._context = context
+        self._tools = tools
         self._spans: list[Span] = []
         self._kind = cupti.ActivityKind.CONCURRENT_KERNEL
         self._attached = False
+        self.floor_s = 0.0
+        """The clock's step and spread; 0 until something was recorded."""
 
     def record(self, work: Callable[[], None], what: str) -> list[Span]:
         """Spans of every kernel that `work` enqueues. NotHere where CUPTI lets nobody attach."""
-        self._attach()
+        if not self._attached:
+            self._attach()
+            self.floor_s = step_and_spread_s(self._record(self._empties, "recording empty kernels"))
+        return self._record(work, what)
+
+    def _empties(self) -> None:
+        empty = self._tools.empty()
+        for _ in range(FLOOR_LAUNCHES):
+            empty()
+
+    def _record(self, work: Callable[[], None], what: str) -> list[Span]:
         self._spans.clear()
         self._cupti.activity_enable(self._kind)
         try:
@@ -92,8 +118,6 @@ class KernelRecorder:
         return list(self._spans)
 
     def _attach(self) -> None:
-        if self._attached:
-            return
         try:
             self._cupti.activity_register_callbacks(self._more, self._take)
         except Exception as error:
@@ -129,12 +153,12 @@ def _detached_at_exit(cupti: Any) -> None:
     atexit.register(detach)
 
 
-def open_recorder(context: Context) -> tuple[KernelRecorder | None, tuple[str, ...]]:
+def open_recorder(context: Context, tools: Tools) -> tuple[KernelRecorder | None, tuple[str, ...]]:
     """The recorder, or None with a note where cupti-python is installed and can't be used."""
     try:
         if importlib.util.find_spec("cupti") is None:
             return None, ()
-        return KernelRecorder(context), ()
+        return KernelRecorder(context, tools), ()
     except Exception as error:
         # A library that does not fit, or none: marks serve as well.
         return None, (

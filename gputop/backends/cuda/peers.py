@@ -172,6 +172,7 @@ class TorchPrepared:
             gap_s={kind: times.gap_s for kind, times in self._kinds.items()},
             overlap_s={kind: times.overlap_s for kind, times in self._kinds.items()},
             timer="cupti",
+            timer_floor_s=self._recorder.floor_s,
         )
         return (times,)
 

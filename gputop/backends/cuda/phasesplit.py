@@ -87,9 +87,10 @@ class PhaseSplit:
             return ()
         spans.sort(key=lambda span: span.start)
         counts = (BLOCKERS, *self._counts)
-        return tuple(self._of_spans(spans[at : at + one], counts) for at in range(one, len(spans), one))
+        starts = range(one, len(spans), one)
+        return tuple(self._of_spans(spans[at : at + one], counts, recorder.floor_s) for at in starts)
 
-    def _of_spans(self, spans: Sequence[Span], counts: Sequence[int]) -> PhaseTimes:
+    def _of_spans(self, spans: Sequence[Span], counts: Sequence[int], floor_s: float) -> PhaseTimes:
         """One pass; a site's instances are added."""
         sites = [step.step.site for step in self._bound]
         time_s, gap_s, overlap_s = (dict.fromkeys(sites, 0.0) for _ in range(3))
@@ -98,7 +99,7 @@ class PhaseSplit:
             time_s[site] += times.time_s
             gap_s[site] += times.gap_s
             overlap_s[site] += times.overlap_s
-        return PhaseTimes(time_s, gap_s, overlap_s, timer="cupti")
+        return PhaseTimes(time_s, gap_s, overlap_s, "cupti", floor_s)
 
     def _by_marks(self) -> PhaseTimes:
         """Marks in the stream or, for a plan with a graph, as nodes of a graph.
@@ -119,7 +120,7 @@ class PhaseSplit:
                 # A task's time begins where the one before it ends.
                 _add(gap_s, part.site, 0.0)
             _add(gap_s, parts[0].site, max(0.0, seconds - sum(parts_s)))
-        return PhaseTimes(time_s, gap_s, overlap_s={}, timer="stamp" if self._stamped else "event")
+        return PhaseTimes(time_s, gap_s, {}, "stamp" if self._stamped else "event", self._timer.floor_s)
 
     def _stream_times(self) -> list[float]:
         times, _ = self._timer.split([step.calls for step in self._bound])

@@ -31,10 +31,7 @@ class LaunchProbes:
         self._timer = timer
 
     def measure(self) -> list[Ceiling]:
-        empty = self._tools.launch(
-            "blocker.cu", "empty", Geometry((1, 1, 1), (32, 1, 1)), struct.pack("<Q", 0)
-        )
-        empties = [empty] * LAUNCHES
+        empties = [self._tools.empty()] * LAUNCHES
         stream_s = min(self._stream(empties) for _ in range(RUNS)) / LAUNCHES
         host_s = min(self._timer.whole(empties)[1] for _ in range(RUNS)) / LAUNCHES
         blocks = self._context.sm_count

@@ -33,6 +33,10 @@ class Tools:
         blocks = min(-(-count // THREADS), 16 * self.context.sm_count)
         return Geometry((max(1, blocks), 1, 1), (THREADS, 1, 1))
 
+    def empty(self) -> KernelLaunch:
+        """A kernel of one warp that does nothing: what a launch costs."""
+        return self.launch("blocker.cu", "empty", Geometry((1, 1, 1), (32, 1, 1)), struct.pack("<Q", 0))
+
     def fill_words(self, address: int, count: int, word: int) -> KernelLaunch:
         """Writes one 32-bit pattern to `count` words."""
         arguments = struct.pack("<Qiii4x", address, *halves(count), signed(word))
