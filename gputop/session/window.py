@@ -160,8 +160,9 @@ def _copies(
     else:
         wanted = 0 if known >= ENOUGH_COPIES else 1
     if seconds is not None:
-        lanes_in_time = seconds / (stats.MIN_ROUNDS * expected_sample_s(pinned.lane))
-        wanted = min(wanted, max(0, int(lanes_in_time) - 2))
+        copy_s = expected_sample_s(pinned.lane)
+        left_s = seconds / stats.MIN_ROUNDS - copy_s - expected_sample_s(current.lane)
+        wanted = min(wanted, max(0, int(left_s / copy_s)))
     held = [pinned.lane, current.lane]
     while len(held) < 2 + wanted:
         if not bench.lanes.room_for(plan):

@@ -66,8 +66,9 @@ def test_every_kernel_of_a_framework_is_of_a_known_kind(session: Session, peer: 
     parts = of_rows(rows.values())
     assert not parts.others, parts.others
     assert parts.launches
-    # Two layers: four products each, and the logits'; attention in each.
-    assert (rows["gemm"].launches or 0) >= 9, rows["gemm"]
+    # Two layers: four products each, and the logits'; attention in each. A tuning compiler may write the
+    # logits' product, of one row, into the reduction before it.
+    assert (rows["gemm"].launches or 0) >= (8 if peer == TUNED else 9), rows["gemm"]
     assert "attention" in rows, {phase: row.library_kernel for phase, row in rows.items()}
 
 
