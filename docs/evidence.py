@@ -37,11 +37,11 @@ class Evidence:
     recordings: tuple[Recording, ...]
 
     def pair(self, a: str, b: str) -> Pair | None:
-        """Time of a / time of b: paired windows first, then the ladder's own pair, then its medians."""
+        """Time of a / time of b, paired windows before the ladder, but first what has an interval."""
         for kept in self.recordings:
-            for found in (_windows_pair(kept, a, b), _ladder_pair(kept, a, b)):
-                if found is not None:
-                    return found
+            found = [p for p in (_windows_pair(kept, a, b), _ladder_pair(kept, a, b)) if p is not None]
+            if found:
+                return next((pair for pair in found if pair.lo is not None), found[0])
         return None
 
     def entry(self, rung: str) -> LadderEntry | None:

@@ -72,6 +72,8 @@ def _run(options: argparse.Namespace) -> int:
         _show(ladder, options, output)
         if options.routing:
             _route(bench, _last(ladder), output)
+        elif options.batches is None and not bench.opened.device.recording and (own := _timed(ladder)):
+            bench.narrator.note(f"add --routing to learn which kernel suits each site of {own[-1]}")
     return outcome(entry.gate for entry in ladder.entries if entry.gate.status != "unchecked")
 
 
@@ -130,10 +132,15 @@ def _last(ladder: Ladder) -> PlanRequest:
     """The last plan of ours that has a time. BadInput where none has."""
     from gputop.words import parse_word
 
-    timed = [entry.rung for entry in ladder.entries if entry.device_s and entry.kind != "peer"]
+    timed = _timed(ladder)
     if not timed:
         raise BadInput("No rung of this ladder has a time: there is nothing to route.")
     return parse_word(timed[-1])
+
+
+def _timed(ladder: Ladder) -> list[str]:
+    """Words of the plans of ours that have a time."""
+    return [entry.rung for entry in ladder.entries if entry.device_s and entry.kind != "peer"]
 
 
 def _route(bench: Bench, request: PlanRequest, output: Output) -> None:

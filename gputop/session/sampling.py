@@ -108,12 +108,14 @@ def sample_lanes(
 def expected_sample_s(lane: PreparedLane) -> float:
     """About how long one sample of a lane takes, its phases included.
 
-    A short one is tried: what starts and ends a recording of phases may take longer than the passes.
+    A short one is tried: what starts and ends a recording of phases may take longer than the passes. Its pass
+    is tried before: the lane's own time of it is a poisoned one's, and samples are of more passes than that.
     """
     passes = _passes(lane.pass_s)
     expected_s = (passes + _phase_passes(passes)) * lane.pass_s
     if expected_s > TRIED_S:
         return expected_s
+    passes = _passes(lane.prepared.sample_pass(passes).wall_s)
     start = perf_counter()
     _sample(LaneSamples(lane, passes), split=True)
     return perf_counter() - start

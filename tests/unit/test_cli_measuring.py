@@ -171,6 +171,7 @@ def test_the_ladder_sets_measured_beside_predicted_and_its_changes_add_up(
     path = tmp_path / "ladder.csv"
     done = gputop(env, "ladder", "--attribute", "cpu-loops..cpu-blas", *QUICK, "--csv", str(path))
     assert done.returncode == 0, done.stderr
+    assert "add --routing to learn which kernel suits each site of cpu-blas" in done.stderr
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [row["rung"] for row in rows] == ["cpu-loops", "cpu-transposed", "cpu-blas"]

@@ -17,7 +17,7 @@ from docs.write_findings import BEGIN, END, NO_RECORDING, findings_page, main, r
 from gputop import recording, units
 from gputop.errors import BadInput
 from gputop.recording import Recording
-from gputop.results import Gate, Ladder, LadderEntry
+from gputop.results import Comparison, Delta, Gate, Ladder, LadderEntry
 
 FINDINGS = (*findings.FINDINGS, *story.FINDINGS)
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,6 +109,22 @@ def test_two_rungs_are_compared_through_the_first_where_they_were_not_paired(kep
     assert pair is not None
     assert (pair.ratio, pair.lo, pair.hi) == pytest.approx((1.5, 2.7 / 2.2, 3.3 / 1.8))
     assert evidence.pair("b", "none") is None
+
+
+@pytest.mark.parametrize(("lo", "hi"), [(None, None), (1.4, 1.6)])
+def test_a_pair_with_an_interval_stands_before_one_without(
+    kept: Recording, lo: float | None, hi: float | None
+) -> None:
+    """Windows of too few rounds say less than a ladder that had more."""
+    whole = Delta(
+        "device", 3.0, 2.0, -1.0, None, None, 1.5, lo, hi, 4, 0.003, "UNRESOLVED" if lo is None else "FASTER"
+    )
+    window = replace(kept.windows[0], comparison=Comparison("b", "c", 1, (whole,)))
+    ladder = with_ladder(kept, entry("b", 1.0), entry("c", 1.45)).recordings[0]
+    pair = Evidence((replace(ladder, windows=(window,)),)).pair("b", "c")
+    assert pair is not None
+    assert pair.ratio == pytest.approx(1.45 if lo is None else 1.5)
+    assert pair.lo is not None
 
 
 @pytest.mark.parametrize(

@@ -135,9 +135,10 @@ def test_warming_up_is_not_taken_from_the_budget(clock: Clock) -> None:
 
 def test_what_a_short_sample_takes_is_found_by_trying(clock: Clock) -> None:
     short, long = ticking(clock, 0.0001), ticking(clock, 1.0)
-    tried_s = expected_sample_s(PreparedLane(PLAN, short, PASSED, short.pass_s))
+    # The gate's pass, poisoned, took ten times as long.
+    tried_s = expected_sample_s(PreparedLane(PLAN, short, PASSED, 10 * short.pass_s))
     assert tried_s == pytest.approx(0.02)
-    assert len(short.samples) == 1
+    assert short.samples == [9, 81], "as many passes as a warm sample has"
     assert expected_sample_s(PreparedLane(PLAN, long, PASSED, long.pass_s)) == pytest.approx(4.0)
     assert not long.samples, "known without"
 

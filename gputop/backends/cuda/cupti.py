@@ -91,11 +91,16 @@ class KernelRecorder:
         self._spans: list[Span] = []
         self._kind = cupti.ActivityKind.CONCURRENT_KERNEL
         self._attached = False
+        self._named = False
+        """Whether names are read: each thing read of a record takes longer than a short kernel runs."""
         self.floor_s = 0.0
         """The clock's step and spread; 0 until something was recorded."""
 
-    def record(self, work: Callable[[], None], what: str) -> list[Span]:
-        """Spans of every kernel that `work` enqueues. NotHere where CUPTI lets nobody attach."""
+    def record(self, work: Callable[[], None], what: str, *, named: bool = False) -> list[Span]:
+        """Spans of every kernel that `work` enqueues, with `named` their names too. NotHere where CUPTI lets
+        nobody attach.
+        """
+        self._named = named
         if not self._attached:
             self._attach()
             self.floor_s = step_and_spread_s(self._record(self._empties, "recording empty kernels"))
@@ -131,7 +136,7 @@ class KernelRecorder:
 
     def _take(self, activities: Sequence[Any]) -> None:
         self._spans += [
-            Span(activity.start, activity.end, _text(activity.name))
+            Span(activity.start, activity.end, _text(activity.name) if self._named else "")
             for activity in activities
             if activity.kind == self._kind
         ]

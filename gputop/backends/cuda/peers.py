@@ -161,7 +161,9 @@ class TorchPrepared:
         with self._ready(), suppress(NotHere):
             for _ in range(SPLIT_PASSES):
                 spans = self._recorder.record(
-                    lambda: self._timer.blocked([self._submit]), f"the recorded pass of {self.plan.peer}"
+                    lambda: self._timer.blocked([self._submit]),
+                    f"the recorded pass of {self.plan.peer}",
+                    named=True,
                 )
         if len(spans) <= BLOCKERS:
             self._recorder = None
