@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from hashlib import blake2b
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from gputop import buffers
 from gputop.fill import tokens
@@ -175,23 +177,40 @@ class _Checker:
     def __init__(self, trace: Trace, workload: Workload, plan: Plan, dims: Dims, known: Known) -> None:
         self._trace, self._workload, self._plan, self._dims = trace, workload, plan, dims
         self._known = known
+        self._seen: dict[View, list[bytes]] = {}
+        """Digests of what was read: one step's output is another's input."""
         self._phases: dict[str, Phase] = {phase.name: phase for phase in phases()}
 
     def check(self, step: Step) -> PhaseCheck:
         beat()
         inputs = {view: _per_sequence(self._trace.read(view), self._dims.batch) for view in _read_by(step)}
         out = _per_sequence(self._trace.read(step.tasks[-1].output), self._dims.batch)
-        digests = _digests(list(inputs.values()))
-        key = b"".join((f"{step.site} {step.tasks[0].layer}".encode(), *digests, *_digests([out])))
+        read = [self._digests(view, values) for view, values in inputs.items()]
+        given = [b"".join(parts) for parts in zip(*read, strict=True)]
+        written = self._digests(step.tasks[-1].output, out)
+        key = b"".join((f"{step.site} {step.tasks[0].layer}".encode(), *given, *written))
         if key not in self._known:
-            self._known[key] = self._compare(step, inputs, digests, out)
+            self._known[key] = self._compare(step, inputs, out, given, written)
         return self._known[key]
 
+    def _digests(self, view: View, values: Floats) -> list[bytes]:
+        if view not in self._seen:
+            self._seen[view] = _digests(values)
+        return self._seen[view]
+
     def _compare(
-        self, step: Step, inputs: Mapping[View, Floats], digests: Sequence[bytes], out: Floats
+        self,
+        step: Step,
+        inputs: Mapping[View, Floats],
+        out: Floats,
+        given: Sequence[bytes],
+        written: Sequence[bytes],
     ) -> PhaseCheck:
-        """The step's output [sequences, rows, columns] against float64 of each different sequence."""
-        chosen, alike = _distinct(digests)
+        """The step's output [sequences, rows, columns] against float64 of each different sequence.
+
+        `given`, `written`: what tells sequences apart by their inputs and by their output.
+        """
+        chosen, alike = _distinct(given)
         few = replace(self._dims, batch=len(chosen))
         chain = _Chain(few)
         for view, values in inputs.items():
@@ -201,7 +220,10 @@ class _Checker:
             operands = {role: self._operand(operand, chain, few) for role, operand in task.inputs}
             chain.write(small.output, self._phases[task.site.phase].reference(operands, small, few))
         expected = _per_sequence(chain.read(small.output), few.batch)
-        error, row = _worst_of(out, expected, alike)
+        different, _ = _distinct([a + b for a, b in zip(given, written, strict=True)])
+        error, at = _worst_of(out[different], expected, [alike[sequence] for sequence in different])
+        rows = out.shape[1]
+        row = different[at // rows] * rows + at % rows
         tolerance = max(self._phases[t.site.phase].tolerances[self._plan.math] for t in step.tasks)
         return PhaseCheck(step.site, task.layer, error, tolerance, row)
 
@@ -227,10 +249,10 @@ class _Chain:
         place = (view.buffer, view.slot)
         if place not in self._slots:
             self._slots[place] = np.full(buffers.BY_NAME[view.buffer].size(self._dims), np.nan)
-        self._slots[place][_elements(view)] = values.reshape(view.rows, view.columns)
+        _rectangle(self._slots[place], view)[:] = values.reshape(view.rows, view.columns)
 
     def read(self, view: View) -> Doubles:
-        return self._slots[view.buffer, view.slot][_elements(view)]
+        return _rectangle(self._slots[view.buffer, view.slot], view)
 
 
 def _read_by(step: Step) -> tuple[View, ...]:
@@ -244,15 +266,16 @@ def _read_by(step: Step) -> tuple[View, ...]:
     return tuple(read)
 
 
-def _digests(arrays: Sequence[NDArray[Any]]) -> list[bytes]:
-    """Of each sequence's bits in all arrays [sequences, rows, columns]."""
-    found = []
-    for rows in zip(*arrays, strict=True):
-        digest = blake2b()
-        for own in rows:
-            digest.update(np.ascontiguousarray(own).data)
-        found.append(digest.digest())
-    return found
+def _digests(values: NDArray[Any]) -> list[bytes]:
+    """Of each sequence's bits in [sequences, rows, columns], on all cores: a large batch is gigabytes."""
+
+    def digest(own: NDArray[Any]) -> bytes:
+        return blake2b(np.ascontiguousarray(own).data).digest()
+
+    if len(values) == 1:
+        return [digest(values[0])]
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(digest, values))
 
 
 def _distinct(digests: Sequence[bytes]) -> tuple[list[int], list[int]]:
@@ -288,8 +311,13 @@ def _per_sequence(rows: NDArray[Any], sequences: int) -> NDArray[Any]:
     return rows.reshape(sequences, -1, rows.shape[1])
 
 
-def _elements(view: View) -> NDArray[np.intp]:
-    return view.offset + np.arange(view.rows)[:, None] * view.ld + np.arange(view.columns)
+def _rectangle(buffer: Doubles, view: View) -> Doubles:
+    """The view's elements of a flat buffer, [rows, columns], in place. IndexError for one that it has not."""
+    last = view.offset + (view.rows - 1) * view.ld + view.columns
+    if last > len(buffer):
+        raise IndexError(f"{view.buffer} has {len(buffer)} elements, and a view of it ends at {last}")
+    item = buffer.itemsize
+    return as_strided(buffer[view.offset :], (view.rows, view.columns), (view.ld * item, item))
 
 
 def _first_unlike(out: Floats) -> int | None:

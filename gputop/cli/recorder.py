@@ -140,10 +140,7 @@ class Recorder:
             yield self._refusal(THE_LADDER, self._reason(error))
 
     def _batches(self) -> Iterator[Line]:
-        """The rung that the session opens on, at each batch asked for.
-
-        Their answers are checked, not their phases, which would take the host minutes.
-        """
+        """The rung that the session opens on, at each batch asked for."""
         bench = self._bench
         rung = bench.opened.default_rung
         bench.narrator.note(f"{rung} at batches {', '.join(map(str, self._options.batches))}")
@@ -154,6 +151,7 @@ class Recorder:
                     lambda: bench.client.measure_ladder(
                         requests,
                         seconds=self._seconds(len(requests)),
+                        check_phases=True,
                         on_progress=bench.narrator.progress,
                     )
                 )
