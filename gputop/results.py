@@ -179,7 +179,7 @@ class Ceiling:
 
     name: str
     """`dram_read dram_copy l2_read fp32 tf32_mma bf16_mma tf32_wgmma bf16_wgmma launch_stream
-    launch_queued launch_graph launch_dependent launch_pdl call dram_latency l2_latency`."""
+    launch_queued launch_graph launch_dependent launch_pdl grid_barrier call dram_latency l2_latency`."""
     value: float
     unit: Literal["B/s", "FLOP/s", "s"]
     how: str

@@ -94,16 +94,24 @@ class Chain:
     """Round trips to L2."""
     dram_waits: float = 0.0
     """Round trips to DRAM."""
+    grid_barriers: float = 0.0
+    """Waits for all blocks of the launch."""
 
     def __add__(self, other: Chain) -> Chain:
         return Chain(
             self.cycles + other.cycles,
             self.l2_waits + other.l2_waits,
             self.dram_waits + other.dram_waits,
+            self.grid_barriers + other.grid_barriers,
         )
 
     def times(self, count: float) -> Chain:
-        return Chain(self.cycles * count, self.l2_waits * count, self.dram_waits * count)
+        return Chain(
+            self.cycles * count,
+            self.l2_waits * count,
+            self.dram_waits * count,
+            self.grid_barriers * count,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,8 +129,8 @@ _BUILT_OF: dict[str, Kernel] = {
     kernel.name: kernel for kernel in (*embed_cuda.KERNELS, *layernorm_cuda.KERNELS, *attention_cuda.KERNELS)
 }
 
-BARRIER = Chain(l2_waits=3)
-"""After each task: what a block wrote is seen, it is counted, and it sees that all have been."""
+BARRIER = Chain(grid_barriers=1)
+"""After each task."""
 PRODUCT_LOOP = Loop(
     TURNS["megakernel products"],
     DEPTH,

@@ -11,6 +11,9 @@ from gputop.roofline.floors import compulsory_bytes
 from gputop.roofline.rates import LAUNCH_COSTS, WEIGHT_SHARE, Mode, Rates, first_known, largest, over, total
 from gputop.spec import Chain, LaunchFacts, Math, Traffic, Work
 
+BARRIER_L2_WAITS = 3
+"""Round trips of a grid barrier where it was not measured."""
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -160,7 +163,10 @@ def _chain_s(
     if declared.traffic is None or not declared.traffic.chains:
         return None
     waves = 1 if facts is None or facts.waves is None else max(1, ceil(facts.waves))
-    later = (Chain(c.cycles, c.l2_waits + c.dram_waits).times(waves - 1) for c in declared.traffic.chains)
+    later = (
+        Chain(c.cycles, c.l2_waits + c.dram_waits, grid_barriers=c.grid_barriers).times(waves - 1)
+        for c in declared.traffic.chains
+    )
     walks = [first + rest for first, rest in zip(declared.traffic.chains, later, strict=True)]
     longest_s = largest(*(_seconds(walk, rates, clock_hz) for walk in walks))
     after_s = _seconds(declared.traffic.after, rates, clock_hz)
@@ -173,8 +179,16 @@ def _seconds(chain: Chain, rates: Rates, clock_hz: float | None) -> float | None
         over(chain.cycles, clock_hz),
         _waits_s(chain.l2_waits, rates.get("l2_latency")),
         _waits_s(chain.dram_waits, rates.get("dram_latency")),
+        _waits_s(chain.grid_barriers, _barrier_s(rates)),
     )
     return total(parts)
+
+
+def _barrier_s(rates: Rates) -> float | None:
+    """A grid barrier as measured, else its round trips: what a block wrote is seen, the block is counted, and
+    it sees that all have been."""
+    l2_s = rates.get("l2_latency")
+    return first_known(rates, ("grid_barrier",)) or (None if l2_s is None else BARRIER_L2_WAITS * l2_s)
 
 
 def _waits_s(waits: float, latency_s: float | None) -> float | None:

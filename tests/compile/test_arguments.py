@@ -43,6 +43,7 @@ MEASURE_STRUCTS = {
     ("measure/latency.cu", "chase"): 24,
     ("measure/dependent.cu", "dependent"): 24,
     ("measure/dependent.cu", "dependent_pdl"): 24,
+    ("measure/grid_barrier.cu", "grid_barriers"): 4,
 }
 """As the cuda backend packs them."""
 

@@ -30,6 +30,7 @@ EXPECTED = (
     "launch_queued",
     "launch_graph",
     "launch_dependent",
+    "grid_barrier",
     "call",
 )
 
@@ -92,6 +93,16 @@ def test_a_load_takes_longest_from_dram_and_less_than_a_dependent_launch(
     assert launch_s is not None
     assert 1.5 * l2_s < dram_s
     assert l2_s < launch_s, "a dependent launch waits for at least one load"
+
+
+def test_a_grid_barrier_takes_more_than_a_load_and_less_than_several_launches(
+    measured: tuple[str, Ceilings],
+) -> None:
+    barrier, l2_s, launch_s = (measured[1].get(n) for n in ("grid_barrier", "l2_latency", "launch_dependent"))
+    assert barrier is not None
+    assert l2_s is not None
+    assert launch_s is not None
+    assert l2_s < barrier < 5 * launch_s
 
 
 def test_a_queued_launch_costs_less_than_one_that_the_host_is_waited_for(

@@ -238,6 +238,14 @@ def test_waits_take_the_latency_that_was_measured_of_their_memory() -> None:
     )
 
 
+def test_a_grid_barrier_costs_what_was_measured_else_three_round_trips_to_l2() -> None:
+    traffic = Traffic(chains=(Chain(grid_barriers=2, l2_waits=1),))
+    assert h200_terms(QKV, traffic).latency_s == pytest.approx((2 * 3 + 1) * 0.2 * US)
+    measured = ceilings(l2_latency=0.2 * US, grid_barrier=1.3 * US)
+    assert h200_terms(QKV, traffic, rates=measured).latency_s == pytest.approx((2 * 1.3 + 0.2) * US)
+    assert h200_terms(QKV, traffic, rates=ceilings()).latency_s is None
+
+
 def test_of_two_chains_through_a_block_the_longer_counts() -> None:
     """Copies that run ahead of arithmetic: whichever takes longer on this device."""
     traffic = Traffic(chains=(Chain(cycles=1980.0), Chain(dram_waits=3)))

@@ -34,6 +34,7 @@ NAMES = (
     "launch_queued",
     "launch_graph",
     "launch_dependent",
+    "grid_barrier",
     "call",
 )
 """Measured on every device; what an architecture has besides comes on top."""

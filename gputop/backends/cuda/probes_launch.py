@@ -19,6 +19,9 @@ LAUNCHES = 200
 DEPENDENT = 60
 """Launches of a chain: a few layers' worth."""
 DEPENDENT_THREADS = 256
+BARRIERS = 200
+BARRIER_BLOCKS, BARRIER_THREADS = 2, 128
+"""Blocks of an SM and threads of a block that wait for each other: the megakernel's."""
 RUNS = 7
 
 
@@ -58,7 +61,16 @@ class LaunchProbes:
         if int(self._context.arch) >= FIRST_WITH_PDL:
             how = f"a graph of {shape}, with programmatic dependent launch"
             items.append(_cost("launch_pdl", self._chain("dependent_pdl", pdl=True) / DEPENDENT, how))
-        return items
+        blocks = BARRIER_BLOCKS * self._context.sm_count
+        barriers_s = self._barriers(BARRIERS, blocks) - self._barriers(0, blocks)
+        how = f"mean of {BARRIERS} in one cooperative launch of {blocks} blocks of {BARRIER_THREADS}"
+        return [*items, _cost("grid_barrier", barriers_s / BARRIERS, how)]
+
+    def _barriers(self, count: int, blocks: int) -> float:
+        """Device seconds of a cooperative launch of so many grid barriers."""
+        geometry = Geometry((blocks, 1, 1), (BARRIER_THREADS, 1, 1), cooperative=True)
+        arguments = struct.pack("<i", count)
+        return self._queued([self._tools.launch("grid_barrier.cu", "grid_barriers", geometry, arguments)])
 
     def _stream(self, calls: list[KernelLaunch]) -> float:
         begun = perf_counter()
