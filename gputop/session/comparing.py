@@ -81,12 +81,14 @@ def compare(a: LaneSamples, b: LaneSamples, noise: NoiseFloors, timer_floor_s: f
     phase_floor_s = max(a.phase_floor_s, b.phase_floor_s)
 
     def delta(name: str, noise_name: str, times_a: list[float], times_b: list[float]) -> Delta:
+        clock_s = timer_floor_s if noise_name in WHOLE else phase_floor_s
         return _delta(
             name,
             [value / batches[0] for value in times_a],
             [value / batches[1] for value in times_b],
             noise.floor(plan_a.word, noise_name),
-            timer_floor_s if noise_name in WHOLE else phase_floor_s,
+            # As they were timed, before they are shared out among sequences.
+            f"shorter than {TIMER_STEPS} steps of the timer" if _short(clock_s, times_a, times_b) else "",
             note,
         )
 
@@ -128,16 +130,21 @@ def _bound_by_host(delta: Delta, a: Plan, b: Plan) -> Delta:
     return replace(delta, status="; ".join(part for part in (delta.status, note) if part))
 
 
-def _delta(name: str, a: list[float], b: list[float], floor: float, timer_floor_s: float, note: str) -> Delta:
+def _short(clock_s: float, *lanes: list[float]) -> bool:
+    """Whether a clock of this step and spread can't resolve one of the times."""
+    medians = (stats.summarize(times).median for times in lanes)
+    return any(median is not None and median < TIMER_STEPS * clock_s for median in medians)
+
+
+def _delta(name: str, a: list[float], b: list[float], floor: float, unresolved: str, note: str) -> Delta:
     pair, difference = stats.paired(a, b), stats.paired_difference(a, b)
     verdict, why = stats.verdict(pair, floor)
-    a_s, b_s = stats.summarize(a).median, stats.summarize(b).median
-    if a_s is not None and b_s is not None and min(a_s, b_s) < TIMER_STEPS * timer_floor_s:
-        verdict, why = "UNRESOLVED", f"shorter than {TIMER_STEPS} steps of the timer"
+    if unresolved:
+        verdict, why = "UNRESOLVED", unresolved
     return Delta(
         phase=name,
-        a_s=a_s,
-        b_s=b_s,
+        a_s=stats.summarize(a).median,
+        b_s=stats.summarize(b).median,
         delta_s=difference.delta_s,
         delta_lo_s=difference.delta_lo_s,
         delta_hi_s=difference.delta_hi_s,

@@ -174,6 +174,20 @@ def test_a_short_phase_is_held_to_the_clock_that_timed_it(timer: float) -> None:
     assert ("attention" in short) == (timer > 1e-5)
 
 
+def test_a_batch_is_held_to_the_clock_by_the_time_of_its_pass() -> None:
+    """Not by a sequence's share of it."""
+    ours, theirs = ours_twice(2e-6)
+    theirs.lane = replace(theirs.lane, plan=theirs.lane.plan.change(batch=32, word="graph,batch=32"))
+    attention = next(
+        delta
+        for delta in comparing.compare(ours, theirs, NoiseFloors(0.003), timer_floor_s=1e-7).deltas
+        if delta.phase == "attention"
+    )
+    assert attention.b_s is not None
+    assert attention.b_s < 3 * 2e-6
+    assert "steps of the timer" not in attention.status
+
+
 def ours_twice(timer_floor_s: float) -> tuple[LaneSamples, LaneSamples]:
     catalog = Catalog.load()
     plan = catalog.resolve(PlanRequest("graph"), DIMS, "cuda")

@@ -101,9 +101,12 @@ class KernelRecorder:
         nobody attach.
         """
         self._named = named
-        if not self._attached:
+        if not self.floor_s:
             self._attach()
-            self.floor_s = step_and_spread_s(self._record(self._empties, "recording empty kernels"))
+            spans = self._record(self._empties, "recording empty kernels")
+            if len(spans) < FLOOR_LAUNCHES:
+                raise NotHere(f"CUPTI recorded {len(spans)} of {FLOOR_LAUNCHES} kernels here.")
+            self.floor_s = step_and_spread_s(spans)
         return self._record(work, what)
 
     def _empties(self) -> None:
@@ -123,6 +126,8 @@ class KernelRecorder:
         return list(self._spans)
 
     def _attach(self) -> None:
+        if self._attached:
+            return
         try:
             self._cupti.activity_register_callbacks(self._more, self._take)
         except Exception as error:

@@ -24,7 +24,7 @@ from gputop.backends.cuda.faults import explained
 from gputop.backends.cuda.kernelkinds import KindTimes
 from gputop.backends.cuda.packages import TORCH
 from gputop.backends.cuda.phasesplit import BLOCKERS
-from gputop.backends.cuda.timing import Timer
+from gputop.backends.cuda.timing import Timer, in_time
 from gputop.backends.cuda.torchcompiler import COMPILER
 from gputop.backends.cuda.weights import DeviceWeights
 from gputop.errors import BadInput, NotHere
@@ -154,17 +154,14 @@ class TorchPrepared:
 
     def sample_phases(self, passes: int) -> tuple[PhaseTimes, ...]:
         """One pass by kind of kernel, in the place of sites. Empty where CUPTI is missing or sees nothing."""
-        if self._recorder is None:
+        recorder = self._recorder
+        if recorder is None:
             return ()
         spans: list[Span] = []
         # NotHere where another profiler is attached, or none may be.
         with self._ready(), suppress(NotHere):
             for _ in range(SPLIT_PASSES):
-                spans = self._recorder.record(
-                    lambda: self._timer.blocked([self._submit]),
-                    f"the recorded pass of {self.plan.peer}",
-                    named=True,
-                )
+                spans = in_time(lambda: self._recorded(recorder))
         if len(spans) <= BLOCKERS:
             self._recorder = None
             return ()
@@ -174,9 +171,13 @@ class TorchPrepared:
             gap_s={kind: times.gap_s for kind, times in self._kinds.items()},
             overlap_s={kind: times.overlap_s for kind, times in self._kinds.items()},
             timer="cupti",
-            timer_floor_s=self._recorder.floor_s,
+            timer_floor_s=recorder.floor_s,
         )
         return (times,)
+
+    def _recorded(self, recorder: KernelRecorder) -> list[Span]:
+        what = f"the recorded pass of {self.plan.peer}"
+        return recorder.record(lambda: self._timer.blocked([self._submit], what), what, named=True)
 
     def facts(self) -> tuple[LaunchFacts, ...]:
         """One a kind, once a pass was recorded."""

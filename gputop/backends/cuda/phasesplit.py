@@ -15,7 +15,7 @@ from gputop.backends.cuda.faults import explained
 from gputop.backends.cuda.launchfacts import kernel_counts
 from gputop.backends.cuda.memory import PlanMemory
 from gputop.backends.cuda.stamps import WORKSPACE, seconds_apart
-from gputop.backends.cuda.timing import QUEUE_DEPTH, Timer
+from gputop.backends.cuda.timing import QUEUE_DEPTH, Timer, in_time
 from gputop.errors import NotHere
 
 Call = Callable[[], None]
@@ -73,12 +73,11 @@ class PhaseSplit:
 
         def work() -> None:
             for _ in range(1 + passes):
-                self._timer.blocked(self._submit)
-                self._context.synchronize("the recorded pass")
+                self._timer.blocked(self._submit, "the recorded pass")
 
         try:
             # Switching the recorder on and off takes longer than a short pass: once for all of them.
-            spans = recorder.record(work, "the recorded passes")
+            spans = in_time(lambda: recorder.record(work, "the recorded passes"))
         except NotHere:
             # Another profiler attached, or no permission.
             return ()

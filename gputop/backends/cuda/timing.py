@@ -6,7 +6,7 @@ import ctypes
 import struct
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from gputop.backends.cuda.tools import Tools
 from gputop.errors import BadInput
 
 Call = Callable[[], None]
+Sample = TypeVar("Sample")
 
 TIMEOUT_S = 2.0
 """How long the blocker waits for a host that does not come: far longer than any enqueueing takes."""
@@ -24,6 +25,7 @@ QUEUE_DEPTH = 400
 """Launches and events behind one blocker. A stream takes about a thousand before it makes the host wait,
 and a host that waits for a stream that waits for the host gets nowhere."""
 FLOOR_PAIRS = 200
+ATTEMPTS = 3
 MS = 1e-3
 EVENT_RECORD_EXTERNAL = 1
 
@@ -32,6 +34,22 @@ _TICKET_OFFSET = 16
 
 class BlockerTimedOut(Exception):
     """The host did not release the blocker in time: the sample is worth nothing."""
+
+
+def in_time(attempt: Callable[[], Sample]) -> Sample:
+    """What an attempt gives that is made again where the blocker gave up waiting for the host.
+
+    BadInput when the host can't keep ahead of the device even so.
+    """
+    for _ in range(ATTEMPTS):
+        try:
+            return attempt()
+        except BlockerTimedOut:
+            continue
+    raise BadInput(
+        f"The host took over {TIMEOUT_S:.0f} s to enqueue a pass, {ATTEMPTS} times: "
+        "it is too busy to time by."
+    )
 
 
 class Blocker:
@@ -78,14 +96,7 @@ class Timer:
 
         BadInput when the host can't keep ahead of the device even so.
         """
-        for _ in range(3):
-            try:
-                return self._split(groups)
-            except BlockerTimedOut:
-                continue
-        raise BadInput(
-            f"The host took over {TIMEOUT_S:.0f} s to enqueue a pass, three times: it is too busy to time by."
-        )
+        return in_time(lambda: self._split(groups))
 
     def whole(self, calls: Sequence[Call]) -> tuple[float, float]:
         """Device seconds and enqueueing seconds of a run of calls, in as few pieces as the queue allows."""
@@ -93,15 +104,17 @@ class Timer:
         times, submit_s = self.split(pieces)
         return sum(times), submit_s
 
-    def blocked(self, calls: Sequence[Call]) -> None:
-        """Enqueue calls behind the blocker and let go: at most `QUEUE_DEPTH` of them."""
-        with explained("the timed pass"):
+    def blocked(self, calls: Sequence[Call], what: str) -> None:
+        """Run at most `QUEUE_DEPTH` calls behind the blocker. BlockerTimedOut, which `in_time` takes."""
+        with explained(what):
             self._blocker.hold()
             try:
                 for call in calls:
                     call()
             finally:
                 self._blocker.release()
+        self._context.synchronize(what)
+        self._blocker.verify()
 
     def events(self, count: int) -> list[Any]:
         """At least `count` events, the same ones every time."""
