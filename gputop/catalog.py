@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +16,8 @@ from gputop.words import format_word, parse_word
 from gputop.workloads import WORKLOADS
 
 MOST_BATCH = 4096
+LARGEST_GRID = (2**31 - 1, 65535, 65535)
+"""Blocks that a launch can have along x, y and z on every CUDA device (CUDA programming guide)."""
 PEER_TOGGLES = ("math", "batch")
 """What can be asked of a framework that organises the pass itself."""
 
@@ -243,12 +246,62 @@ class Catalog(Registry):
                 why = self._refusal(step.kernel, task, plan, dims)
                 if why:
                     raise BadInput(f"{step.kernel.name} can't serve {task.site.name}: {why}.")
+        self._check_grids(steps, plan, dims)
         if plan.pdl and not any(launch.pdl for step in steps for launch in _launches(step, plan, dims)):
             raise BadInput("pdl=on: no kernel of this plan waits by itself for the one before it.")
         if plan.fused_stores and not any(step.kernel.fused_stores for step in steps):
             raise BadInput(
                 "fused_stores=on: no kernel of this plan can store bias, ReLU and residual itself."
             )
+
+    def _check_grids(self, steps: Iterable[Step], plan: Plan, dims: Dims) -> None:
+        """BadInput when a launch has more blocks than a grid can have, with the batch that fits all."""
+        known, form = self._over_grids, (plan.change(rung="", word="", dispatch=()), dims)
+        if form not in known:
+            if len(known) == MOST_FORMS:
+                known.clear()
+            known[form] = {}
+        of_steps = known[form]
+        found: list[tuple[int, str]] = []
+        for step in steps:
+            key = step.kernel.name, step.tasks[0].site.name
+            if key not in of_steps:
+                of_steps[key] = self._over_grid(step, plan, dims)
+            over = of_steps[key]
+            found += [over] if over else []
+        if found:
+            raise BadInput(min(found)[1])
+
+    def _over_grid(self, step: Step, plan: Plan, dims: Dims) -> tuple[int, str] | None:
+        """The largest batch that a step's launches have room for, 0 for none, and why this one has none."""
+        over = _over_grid(step, plan, dims)
+        if over is None:
+            return None
+        launch, axis = over
+        batches = range(1, dims.batch + 1)
+        fits = bisect_left(batches, True, key=lambda batch: self._is_over_grid(step, plan, dims, batch))
+        mends = (
+            f"the largest batch that fits is {fits}" if fits else f"no batch fits with a seq of {dims.seq}"
+        )
+        return fits, (
+            f"{step.kernel.name} can't serve {step.site}: {launch.entry} would have {launch.grid[axis]} "
+            f"blocks along {'xyz'[axis]}, where a grid has at most {LARGEST_GRID[axis]}; {mends}."
+        )
+
+    def _is_over_grid(self, step: Step, plan: Plan, dims: Dims, batch: int) -> bool:
+        """Whether the step would have too many blocks at another batch."""
+        plan, dims = plan.change(batch=batch), replace(dims, batch=batch)
+        sites = {site.name: site for site in self.sites(dims, plan.prune)}
+        tasks = tuple(
+            self.phase(task.site.phase).task(sites[task.site.name], task.layer, plan, dims, False)
+            for task in step.tasks
+        )
+        return _over_grid(Step(step.kernel, tasks), plan, dims) is not None
+
+    @cached_property
+    def _over_grids(self) -> dict[tuple[Plan, Dims], dict[tuple[str, str], tuple[int, str] | None]]:
+        """What `_over_grid` has found, by kernel and the site that it begins with: see `_rungs_own`."""
+        return {}
 
     def _differing_sets(self, base: Plan, plan: Plan) -> tuple[tuple[str, str], ...]:
         return tuple(
@@ -273,6 +326,15 @@ class Catalog(Registry):
 
 def _launches(step: Step, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
     return step.kernel.launches(step.tasks, plan, dims) if step.kernel.launches else ()
+
+
+def _over_grid(step: Step, plan: Plan, dims: Dims) -> tuple[Launch, int] | None:
+    """The first launch with more blocks along an axis than a grid can have, and which axis."""
+    for launch in _launches(step, plan, dims):
+        for axis, most in enumerate(LARGEST_GRID):
+            if launch.grid[axis] > most:
+                return launch, axis
+    return None
 
 
 def _dispatch(

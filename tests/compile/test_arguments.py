@@ -10,7 +10,7 @@ import pytest
 
 from gputop.backends.cuda.bind import plan_launches
 from gputop.backends.cuda.pack import pack
-from gputop.catalog import Catalog, plan_dims
+from gputop.catalog import LARGEST_GRID, Catalog, plan_dims
 from gputop.device import limits
 from gputop.errors import BadInput
 from gputop.spec import Launch, Plan, PlanRequest, Workload
@@ -18,7 +18,6 @@ from gputop.workloads import WORKLOADS
 from tests.compile import sources
 
 ARCH = "90"
-LARGEST_GRID = (2**31 - 1, 65535, 65535)
 MEASURE_STRUCTS = {
     ("measure/fill.cu", "fill_weights"): 56,
     ("measure/fill.cu", "fold_bias"): 48,
