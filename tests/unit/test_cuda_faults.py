@@ -85,8 +85,8 @@ def test_other_errors_pass_through() -> None:
 
 
 DEVICES = (
-    Visible(0, "GPU-aaaa1111-0000-0000-0000-000000000000", "NVIDIA H200"),
-    Visible(1, "GPU-aaaa2222-0000-0000-0000-000000000000", "NVIDIA L4"),
+    Visible(0, "GPU-aaaa1111-0000-0000-0000-000000000000", "NVIDIA H200", "90", 141 << 30),
+    Visible(1, "GPU-aaaa2222-0000-0000-0000-000000000000", "NVIDIA L4", "89", 24 << 30),
 )
 
 

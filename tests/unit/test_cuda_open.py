@@ -9,9 +9,16 @@ from types import ModuleType
 import pytest
 
 from gputop.backends.cuda import open as opening
+from gputop.backends.cuda.devices import Visible, choose, visible_devices
 from gputop.backends.cuda.open import available, open_backend
+from gputop.backends.cuda.waking import awake
 from gputop.errors import NotHere
-from gputop.workloads import WORKLOADS
+from gputop.session import Session
+from gputop.workloads import WORKLOADS, parse_workload
+from tests.unit.pretend import pretend_devices
+
+OLD = Visible(0, "GPU-00000000-0000-0000-0000-000000000001", "Tesla T4", "75", 16 << 30)
+NEW = Visible(1, "GPU-00000000-0000-0000-0000-000000000002", "NVIDIA L4", "89", 24 << 30)
 
 
 def pretend_cupy(monkeypatch: pytest.MonkeyPatch, *, driver: int, devices: int) -> None:
@@ -53,6 +60,27 @@ def test_without_a_driver_or_a_device(
     pretend_cupy(monkeypatch, driver=driver, devices=devices)
     with pytest.raises(NotHere, match=said):
         open_backend(WORKLOADS[0], None, print)
+
+
+def test_a_device_older_than_the_kernels_is_not_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend_cupy(monkeypatch, driver=13000, devices=1)
+    pretend_devices(monkeypatch, [OLD])
+    said = r"Tesla T4 is sm_75; gputop's kernels need sm_80 or newer: run with --backend cpu\."
+    with pytest.raises(NotHere, match=said):
+        open_backend(WORKLOADS[0], None, print)
+    session = Session.open("auto", parse_workload("tiny"))
+    assert session.facts.backend == "cpu"
+    session.close()
+
+
+def test_beside_an_older_device_the_one_that_kernels_run_on_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend_cupy(monkeypatch, driver=13000, devices=2)
+    pretend_devices(monkeypatch, [OLD, NEW])
+    assert visible_devices() == (OLD, NEW)
+    assert choose(visible_devices(), None) == NEW
+    assert available() is None
+    with pytest.raises(NotHere, match=r"sm_80 or newer: take --device 1 \(NVIDIA L4\), or run"):
+        awake("0")
 
 
 def test_asking_imports_neither_cupy_nor_torch() -> None:

@@ -18,7 +18,7 @@ from gputop.errors import NotHere
 from gputop.workloads import parse_workload
 
 TINY = replace(parse_workload("tiny"), seed=4711)
-DEVICE = Awake(Visible(0, "GPU-1", "A GPU"), Nvml(None), frozenset())
+DEVICE = Awake(Visible(0, "GPU-1", "A GPU", "90", 80 << 30), Nvml(None), frozenset())
 
 
 def silent(text: str) -> None:

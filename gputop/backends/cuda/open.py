@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gputop.backends.base import Say
 from gputop.backends.cuda.compile import MEND, toolchain
+from gputop.backends.cuda.devices import choose, visible_devices
 from gputop.backends.cuda.waking import begin
 from gputop.errors import NotHere
 from gputop.spec import Workload
@@ -82,6 +83,7 @@ def _require_driver() -> None:
         raise NotHere(f"The driver shows no device ({_first_line(error)}); see nvidia-smi.") from None
     if count == 0:
         raise NotHere("No CUDA device is visible here; see nvidia-smi and CUDA_VISIBLE_DEVICES.")
+    choose(visible_devices(), None)
 
 
 def _first_line(error: BaseException) -> str:

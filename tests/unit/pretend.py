@@ -1,0 +1,38 @@
+"""A CUDA driver that shows devices of the tester's choice, answering as cuda-bindings does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from uuid import UUID
+
+import pytest
+
+from gputop.backends.cuda.devices import Visible
+
+
+def pretend_devices(monkeypatch: pytest.MonkeyPatch, devices: Sequence[Visible]) -> None:
+    """A handle is the device's place, and whatever is asked of it succeeds."""
+    driver = pytest.importorskip("cuda.bindings.driver")
+    ok, attribute = driver.CUresult.CUDA_SUCCESS, driver.CUdevice_attribute
+
+    def attribute_of(asked: object, handle: int) -> tuple[object, int]:
+        capability = int(devices[handle].arch)
+        return ok, {
+            attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: capability // 10,
+            attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: capability % 10,
+        }[asked]
+
+    def uuid_of(handle: int) -> tuple[object, object]:
+        return ok, SimpleNamespace(bytes=UUID(devices[handle].uuid.removeprefix("GPU-")).bytes)
+
+    for name, answer in {
+        "cuInit": lambda _: (ok,),
+        "cuDeviceGetCount": lambda: (ok, len(devices)),
+        "cuDeviceGet": lambda index: (ok, index),
+        "cuDeviceGetName": lambda size, handle: (ok, devices[handle].name.encode().ljust(size, b"\0")),
+        "cuDeviceGetUuid": uuid_of,
+        "cuDeviceGetAttribute": attribute_of,
+        "cuDeviceTotalMem": lambda handle: (ok, devices[handle].memory_bytes),
+    }.items():
+        monkeypatch.setattr(driver, name, answer)
