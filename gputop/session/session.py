@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gputop import backends
@@ -18,8 +18,12 @@ from gputop.spec import PlanRequest, Workload
 from gputop.views import PlanView, RungView
 from gputop.workloads import check_sizes
 
-DEFAULT_RUNGS = {"cpu": "cpu-blas", "cuda": "graph"}
-"""Where a backend opens; on the last rung of its ladder that can run here where this one can't."""
+OPENING_RUNGS: Mapping[str, tuple[str, ...]] = {
+    "cpu": ("cpu-blas",),
+    "cuda": ("graph", "dispatch", "algebra", "attention", "naive"),
+}
+"""Where a backend opens: the first that can run here. On cuda without cuBLASLt the second calls cuBLAS, and
+from the third on all code is ours, from the fourth on for any sizes."""
 
 
 def _silent(text: str) -> None:
@@ -29,6 +33,17 @@ def _silent(text: str) -> None:
 def _never() -> bool:
     """Measures to the end."""
     return False
+
+
+def opening_rung(backend: str, views: Sequence[RungView]) -> str:
+    """Id of the rung to open on; where none of the preferred can run, the first of the ladder that can.
+
+    BadInput where no rung of the ladder can.
+    """
+    able = [view.id for view in views if view.kind == "ladder" and not view.refused]
+    if not able:
+        raise BadInput(f"No rung of {backend} can run here: `gputop list rungs` says why.")
+    return next((rung for rung in OPENING_RUNGS.get(backend, ()) if rung in able), able[0])
 
 
 class Session:
@@ -72,12 +87,7 @@ class Session:
     @property
     def default_rung(self) -> str:
         """Id of the rung to open on."""
-        name = self._bench.backend.name
-        ladder = [view.id for view in self.rung_views() if view.kind == "ladder" and not view.refused]
-        if not ladder:
-            raise BadInput(f"No rung of {name} can run here: `gputop list rungs` says why.")
-        preferred = DEFAULT_RUNGS.get(name)
-        return preferred if preferred in ladder else ladder[-1]
+        return opening_rung(self._bench.backend.name, self.rung_views())
 
     def rung_views(self) -> tuple[RungView, ...]:
         """The backend's rungs, each with why it can't run here where it can't."""
