@@ -10,7 +10,6 @@ from gputop.backends.cuda.bind import BoundStep
 from gputop.backends.cuda.capture import kernel_nodes
 from gputop.backends.cuda.context import Context
 from gputop.backends.cuda.launch import KernelLaunch
-from gputop.device import limits
 from gputop.errors import BadInput
 from gputop.spec import LaunchFacts
 
@@ -66,7 +65,7 @@ def _own(context: Context, step: BoundStep, lead: KernelLaunch) -> LaunchFacts:
         registers=facts.registers,
         smem_bytes=facts.smem_bytes + geometry.smem_bytes,
         spill_bytes=facts.spill_bytes,
-        occupancy_theoretical=resident * warps / limits(context.arch).warps_per_sm,
+        occupancy_theoretical=resident * warps / _warps_per_sm(context),
         occupancy_limiters=_limiters(context, lead),
         waves=occupancy.waves(geometry.blocks, resident, context.sm_count) if known else None,
         warps_in_flight=float(
@@ -78,6 +77,12 @@ def _own(context: Context, step: BoundStep, lead: KernelLaunch) -> LaunchFacts:
         blocks_per_sm=resident if known else None,
         cubin=function.cubin.digest,
     )
+
+
+def _warps_per_sm(context: Context) -> int:
+    """As the device says, since it may be newer than the table of architectures."""
+    properties = context.properties
+    return int(properties["maxThreadsPerMultiProcessor"]) // int(properties["warpSize"])
 
 
 def _limiters(context: Context, lead: KernelLaunch) -> tuple[str, ...]:
