@@ -1,12 +1,6 @@
 // Ceiling of the fp32 pipe: fused multiply-adds on registers alone, 16 independent chains a thread.
+#include "math_probe.cuh"
 #include "stamp.cuh"
-
-struct MathArgs {
-    float* out;           // written only if a sum is its own poison
-    long long* elapsed;   // cycles, ns
-    int loops;            // of UNROLL * CHAINS instructions
-    float x;              // factor and addend, below 1 so that the chains converge
-};
 
 constexpr int CHAINS = 16;
 constexpr int UNROLL = 32;

@@ -1,25 +1,11 @@
 // Ceilings of the warp-level tensor instructions, on registers alone: mma.sync m16n8k8 in TF32 and
 // m16n8k16 in bf16, eight independent accumulators a warp, operands that look like data (an operand of
 // zeros draws less power and would show a clock that no GEMM sees).
+#include "math_probe.cuh"
 #include "stamp.cuh"
-
-struct MathArgs {
-    float* out;           // written only if a sum is its own poison
-    long long* elapsed;   // cycles, ns
-    int loops;            // of UNROLL * CHAINS instructions a warp
-    float x;              // unused: shared by all the math probes
-};
 
 constexpr int CHAINS = 8;
 constexpr int UNROLL = 8;
-
-__device__ __forceinline__ unsigned noise(unsigned seed) {
-    seed = (seed ^ 61u) ^ (seed >> 16);
-    seed *= 9u;
-    seed ^= seed >> 4;
-    seed *= 0x27d4eb2du;
-    return seed ^ (seed >> 15);
-}
 
 // A float in (-1, 1) with a random mantissa, as TF32 operands want it.
 __device__ __forceinline__ unsigned word_tf32(unsigned seed) {

@@ -3,21 +3,14 @@
 // Both operands K-major in tiles of 128-byte rows, 128-byte swizzle: the layout that GEMMs feed them.
 // The operands are random numbers, the same for every k-step; what they are summed to is of no interest.
 // arch: 90a
+#include "math_probe.cuh"
 #include "stamp.cuh"
-
-struct MathArgs {
-    float* out;           // written only if a sum is its own poison
-    long long* elapsed;   // cycles, ns
-    int loops;            // of BATCH instructions a warpgroup
-    float x;              // unused: shared by all the math probes
-};
+#include "warpgroup.cuh"
 
 constexpr int K_STEPS = 4;            // of 32 bytes, in a 128-byte row
 constexpr int BATCH = 4 * K_STEPS;    // instructions between two waits; the other warpgroup fills the drain
-constexpr int ROW_BYTES = 128;
-constexpr int ATOM_BYTES = 1024;      // 8 rows: what the swizzle permutes within
-constexpr int A_BYTES = 64 * ROW_BYTES;
-constexpr int B_BYTES = 256 * ROW_BYTES;
+constexpr int A_BYTES = 64 * SWIZZLE_ROW_BYTES;
+constexpr int B_BYTES = 256 * SWIZZLE_ROW_BYTES;
 
 #define ACCUMULATORS \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
@@ -47,21 +40,6 @@ constexpr int B_BYTES = 256 * ROW_BYTES;
     "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119]), \
     "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
 
-__device__ __forceinline__ unsigned noise(unsigned seed) {
-    seed = (seed ^ 61u) ^ (seed >> 16);
-    seed *= 9u;
-    seed ^= seed >> 4;
-    seed *= 0x27d4eb2du;
-    return seed ^ (seed >> 15);
-}
-
-// Matrix descriptor of a K-major tile with 128-byte swizzle: address, stride between 8-row atoms.
-__device__ __forceinline__ unsigned long long descriptor(const void* tile) {
-    const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(tile));
-    return static_cast<unsigned long long>((address & 0x3ffffu) >> 4) | (1ull << 16) |
-           (static_cast<unsigned long long>(ATOM_BYTES >> 4) << 32) | (1ull << 62);
-}
-
 template <bool TF32>
 __device__ __forceinline__ void wgmma(float (&d)[128], unsigned long long a, unsigned long long b) {
     if (TF32) {
@@ -80,7 +58,8 @@ __device__ __forceinline__ void wgmma(float (&d)[128], unsigned long long a, uns
 template <bool TF32>
 __device__ __forceinline__ void loop(const MathArgs& args) {
     extern __shared__ unsigned char shared[];
-    unsigned char* tiles = shared + (ATOM_BYTES - (__cvta_generic_to_shared(shared) & (ATOM_BYTES - 1))) % ATOM_BYTES;
+    const unsigned beyond_atom = __cvta_generic_to_shared(shared) & (SWIZZLE_ATOM_BYTES - 1);
+    unsigned char* tiles = shared + (SWIZZLE_ATOM_BYTES - beyond_atom) % SWIZZLE_ATOM_BYTES;
     const Stamp begin = now();
     for (int i = threadIdx.x; i < (2 * A_BYTES + B_BYTES) / 4; i += blockDim.x) {
         const unsigned word = noise(blockIdx.x * 65536u + i);
@@ -88,20 +67,20 @@ __device__ __forceinline__ void loop(const MathArgs& args) {
         reinterpret_cast<unsigned*>(tiles)[i] = TF32 ? (word & 0x807fffffu) | 0x3f000000u
                                                      : (word & 0x807f807fu) | 0x3f003f00u;
     }
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    show_to_products();
     __syncthreads();
     float d[128];
 #pragma unroll
     for (int i = 0; i < 128; ++i) d[i] = 0.0f;
-    const unsigned long long a = descriptor(tiles + B_BYTES + (threadIdx.x / 128) * A_BYTES);
-    const unsigned long long b = descriptor(tiles);
+    const unsigned long long a = tile_descriptor(tiles + B_BYTES + (threadIdx.x / 128) * A_BYTES);
+    const unsigned long long b = tile_descriptor(tiles);
 #pragma unroll 1
     for (int loop = 0; loop < args.loops; ++loop) {
-        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+        products_begin();
 #pragma unroll
         for (int i = 0; i < BATCH; ++i) wgmma<TF32>(d, a + 2 * (i % K_STEPS), b + 2 * (i % K_STEPS));
-        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+        products_commit();
+        products_wait();
     }
     float total = 0.0f;
 #pragma unroll

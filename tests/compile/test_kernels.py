@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Callable
 
 import pytest
 
+from gputop.paths import kernels_dir
 from tests.compile import sources
 
 MOST_REGISTERS = 255
@@ -32,3 +35,14 @@ def test_compiles_without_spills(
         if entry not in MAY_SPILL:
             assert facts.spill_bytes == 0, f"{entry} spills {facts.spill_bytes} B on {cubin.arch}"
     assert "Potential Performance Loss" not in cubin.log
+
+
+def test_what_two_files_share_stands_in_a_header() -> None:
+    """Structs and functions on the device; that two entries are alike is their own affair."""
+    files_of: dict[str, set[str]] = defaultdict(set)
+    for path in sorted(kernels_dir().rglob("*.cu*")):
+        code = re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8"))
+        for body in re.findall(r"^(?:struct|template|__device__)\b[^;{}]*(\{\n.*?^\})", code, re.S | re.M):
+            files_of[" ".join(body.split())].add(path.name)
+    assert files_of
+    assert not {body: files for body, files in files_of.items() if len(files) > 1}
