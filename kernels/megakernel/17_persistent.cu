@@ -8,7 +8,7 @@
 // survives workspaces filled with anything, needs no reset, and orders every block's writes before every
 // block's reads. Tickets lie in the module for the same reason.
 //
-// Forecast for the 12-layer model at batch 1 on an H200, before its first run:
+// Forecast for the 12-layer model at batch 1 on an H200, which missed: docs/findings.md says why.
 //   organisation  88 barriers x 1.27 us (264 blocks) = 112 us, against 110 graph nodes x 1.10 us = 121 us: even.
 //   footprint     the merged kernel has 168 registers and 92 KB of stages: 2 blocks or 8 warps an SM (shared
 //                 memory limits, registers would allow 3). Alone: layernorm 16 blocks or 64 warps, the gather
@@ -17,7 +17,7 @@
 //                 and 264 blocks x 4 stages under way are 19 MB where bandwidth x latency asks for 3.5 MB.
 //                 The one-row sites have 2.2 MB in flight: a third slower. From batch 4 on it is paid in full.
 //   the rest      a product: 1 us to fill, 0.2 us a step, up to 2 us to add parts: about 17 us a layer for the
-//                 four, where the library takes 44 us. So faster at batch 1, if steps are as short as that.
+//                 four, where the library takes 44 us. So faster at batch 1, were steps as short as that.
 // For rows a multiple of 64, d_head 64, d_model and d_ff multiples of 64; folded, fused, pruned plans of two
 // layers or more. Transposed weights. Any number of co-resident blocks. Deterministic: parts in order.
 // One launch at a time for a loaded module: tickets are shared.
