@@ -97,7 +97,9 @@ def traffic(loop: Loop, blocking: Blocking, pipe: str, task: Task, products: int
     rows, columns, depth = blocking.tile
     across = ceil(site.columns / columns)
     tiles = ceil(site.rows / rows) * across
-    turns = ceil(ceil(site.inner / blocking.splits) / loop.inner)
+    part_inner = ceil(site.inner / blocking.splits)
+    turns = ceil(part_inner / loop.inner)
+    asked_inner = min(part_inner, loop.inner * loop.turns_asked_at_once)
     padded_rows = site.rows if loop.row_a_warp else ceil(site.rows / rows) * rows
     warps = site.rows * across if loop.row_a_warp else tiles * blocking.splits * blocking.warps
     warp_turns = warps * turns
@@ -112,7 +114,7 @@ def traffic(loop: Loop, blocking: Blocking, pipe: str, task: Task, products: int
         + outputs / 32 * _instructions_after(blocking, task, fused),
         chains=tuple((chain + end).times(products) for chain in loop.chains(turns)),
         after=_what_follows(blocking, task, fused).times(products),
-        bytes_in_flight_per_warp=panel_bytes * loop.inner * loop.turns_asked_at_once / blocking.warps,
+        bytes_in_flight_per_warp=panel_bytes * asked_inner / blocking.warps,
         pipe=pipe,
         tile=(1, columns, depth) if loop.row_a_warp else blocking.tile,
     )

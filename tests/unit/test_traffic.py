@@ -131,6 +131,18 @@ def test_counts_of_a_gemm_by_hand() -> None:
     assert got.bytes_in_flight_per_warp == pytest.approx(4 * 16 * (64 + 64) / 3 / 4)
 
 
+def test_no_more_is_in_flight_than_a_blocks_share_of_the_inner_axis() -> None:
+    """A turn of the head's four warps a column is 3072 indices long, and the row has 768."""
+    plan = resolve("graph", ("head", "gemm_one_row_k_major_4"))
+    head = next(step for step in steps(plan) if step.site == "head")
+    assert declared(head, plan).bytes_in_flight_per_warp == 4 * (1 + 2) * 768 / 8
+    loop = Loop(Turn(100, 300), inner=32, wavefronts=50, ahead=3)
+    of_96 = traffic(loop, BLOCKING, "fp32", task_of("wo"), 1, fused=True)
+    assert of_96.bytes_in_flight_per_warp == 4 * (64 + 64) * 96 / 4
+    of_70 = traffic(loop, replace(BLOCKING, splits=11), "fp32", task_of("wo"), 1, fused=True)
+    assert of_70.bytes_in_flight_per_warp == 4 * (64 + 64) * 70 / 4
+
+
 def test_a_fused_store_waits_for_each_residual_in_turn_and_three_products_for_each_other() -> None:
     loop = Loop(TURN, inner=16, wavefronts=50, dram_waits=3)
     wo = traffic(loop, BLOCKING, "fp32", task_of("wo"), 1, fused=True)
