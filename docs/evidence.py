@@ -10,6 +10,7 @@ from gputop.device import limits
 from gputop.pooling import pool
 from gputop.recording import Recording
 from gputop.results import Comparison, LadderEntry, Row, Verdict
+from gputop.session.rungpair import pair_of
 from gputop.views import PlanView
 
 NOT_MEASURED = "not measured here"
@@ -122,27 +123,11 @@ def _comparisons(kept: Recording, a: str, b: str) -> Iterator[Comparison]:
 
 
 def _ladder_pair(kept: Recording, a: str, b: str) -> Pair | None:
-    by_rung = {entry.rung: entry for entry in _entries(kept)}
-    before, after = by_rung.get(a), by_rung.get(b)
-    if before is None or after is None or not before.device_s or not after.device_s:
+    found = pair_of(_entries(kept), a, b)
+    if found is None:
         return None
-    if after.before == a and after.ratio_before is not None:
-        verdict: Verdict | None = after.verdict or None  # type: ignore[assignment]
-        return Pair(after.ratio_before, after.ratio_before_lo, after.ratio_before_hi, verdict)
-    return _through_the_first(before, after)
-
-
-def _through_the_first(a: LadderEntry, b: LadderEntry) -> Pair | None:
-    """From what each is over the first rung, their intervals end to end: wide, and right."""
-    if not a.ratio_first or not b.ratio_first:
-        return None
-    lo_b, hi_b = b.ratio_first_lo, b.ratio_first_hi
-    # The first rung itself is no wider than its ratio.
-    first = a.ratio_first == 1.0 and a.ratio_first_lo is None
-    lo_a, hi_a = (1.0, 1.0) if first else (a.ratio_first_lo, a.ratio_first_hi)
-    if not lo_a or hi_a is None or lo_b is None or hi_b is None:
-        return Pair(b.ratio_first / a.ratio_first)
-    return Pair(b.ratio_first / a.ratio_first, lo_b / hi_a, hi_b / lo_a)
+    verdict: Verdict | None = found.verdict or None  # type: ignore[assignment]
+    return Pair(found.ratio, found.lo, found.hi, verdict)
 
 
 def _entries(kept: Recording) -> tuple[LadderEntry, ...]:

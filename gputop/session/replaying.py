@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from gputop import recording
+from gputop import recording, stats
 from gputop.errors import BadInput
 from gputop.recording import Recording
 from gputop.results import Ceilings, DeviceFacts, Gate, Ladder, LadderEntry, Lane, Window
+from gputop.session.comparing import sentence
+from gputop.session.rungpair import RungPair, pair_of
 from gputop.spec import PlanRequest, Workload
 from gputop.views import PlanView, RungView, SiteView, ToggleView
 from gputop.words import format_word, parse_word
@@ -99,8 +101,7 @@ class Replay:
 
     def first_window(self, rung: str) -> Window:
         """The rung's first window, as it was recorded: paired with the rung before where there is one."""
-        window = self._of(self._find(PlanRequest(rung)).word)[0]
-        return replace(window, device=self._marked(window.device))
+        return self._given(self._of(self._find(PlanRequest(rung)).word)[0])
 
     def measure(
         self, current: PlanRequest, pinned: PlanRequest | None = None, *, aa: bool = False, **_: object
@@ -190,8 +191,27 @@ class Replay:
         """One after the other, and then from the first again."""
         turn = self._shown[plan, pinned]
         self._shown[plan, pinned] += 1
-        window = windows[turn % len(windows)]
-        return replace(window, device=self._marked(window.device))
+        return self._given(windows[turn % len(windows)])
+
+    def _given(self, window: Window) -> Window:
+        """A recorded window as it is given out, its numbers as they are.
+
+        Where it had too few rounds for a verdict and the ladder knows the same pair, its words say so.
+        """
+        return replace(window, device=self._marked(window.device), verdict=self._verdict(window))
+
+    def _verdict(self, window: Window) -> str:
+        found = window.comparison
+        whole = found.get("device") if found else None
+        if found is None or whole is None or whole.verdict != "UNRESOLVED":
+            return window.verdict
+        if whole.samples >= stats.MIN_ROUNDS:
+            return window.verdict
+        pair = self._kept.ladder and pair_of(self._kept.ladder.entries, found.plan_a, found.plan_b)
+        if not pair or pair.lo is None:
+            return window.verdict
+        told = replace(whole, status="; ".join(part for part in (whole.status, _of_ladder(pair)) if part))
+        return sentence(replace(found, deltas=(told,)))
 
     def _marked(self, facts: DeviceFacts) -> DeviceFacts:
         return replace(facts, recording=self._label, notes=(self._note, *facts.notes))
@@ -254,6 +274,13 @@ def _alone(window: Window) -> Window:
         return window
     lanes = tuple(_unpaired(lane) for lane in window.lanes if lane.role == "current")
     return replace(window, lanes=lanes, comparison=None, verdict="")
+
+
+def _of_ladder(pair: RungPair) -> str:
+    """`in the ladder 5.86x [5.86, 5.87], faster`: in lower case, as it is not this window's verdict."""
+    what = f"by both against {pair.through}" if pair.through else pair.verdict.lower()
+    interval = f"[{pair.lo:.3g}, {pair.hi:.3g}]"
+    return ", ".join(part for part in (f"in the ladder {pair.ratio:.3g}x {interval}", what) if part)
 
 
 def _unpaired(lane: Lane) -> Lane:
