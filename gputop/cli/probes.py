@@ -140,6 +140,17 @@ def _ncu() -> str:
     return _utility("ncu", "install Nsight Compute: https://developer.nvidia.com/nsight-compute")
 
 
+def _nvmath() -> str:
+    """The binding's version where the library answers: the binding alone can be imported without it."""
+    cublaslt = importlib.import_module("nvmath.bindings.cublasLt")
+    try:
+        cublaslt.get_version()
+    except Exception as error:
+        detail = f"nvmath is installed, but cuBLASLt can't be loaded ({_first_line(error)})"
+        raise Absent(detail, _extra("cuda13,blaslt"), "broken") from error
+    return importlib.metadata.version("nvmath-python")
+
+
 def _torch() -> str:
     torch = importlib.import_module("torch")
     return f"{torch.__version__}, CUDA {'usable' if torch.cuda.is_available() else 'not usable'}"
@@ -214,13 +225,7 @@ PROBES: tuple[Probe, ...] = (
     Probe("cuda-bindings", "cuda", "launch attributes, clusters", _cuda_bindings, _extra("cuda13")),
     Probe("nvrtc", "cuda", "compiles the kernels", _nvrtc, _extra("cuda13")),
     Probe("nvdisasm", "extra", "instruction mix of kernels", _nvdisasm, _extra("compile")),
-    Probe(
-        "nvmath",
-        "extra",
-        "cuBLASLt with fused epilogues",
-        _version_of("nvmath-python", "nvmath.bindings.cublasLt"),
-        _extra("blaslt"),
-    ),
+    Probe("nvmath", "extra", "cuBLASLt with fused epilogues", _nvmath, _extra("blaslt")),
     Probe(
         "cupti",
         "extra",

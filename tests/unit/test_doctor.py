@@ -63,6 +63,16 @@ def test_a_module_that_is_not_there_is_missing(site: Path) -> None:
     assert (finding.state, finding.mend) == ("missing", "pip install 'gputop-roofline[torch]'")
 
 
+def test_a_binding_without_its_library_is_broken(site: Path) -> None:
+    (site / "nvmath" / "bindings").mkdir(parents=True)
+    (site / "nvmath" / "bindings" / "cublasLt.py").write_text(
+        "def get_version(): raise RuntimeError('Failure finding \"libcublasLt.so.13\"')\n"
+    )
+    finding = answer_apart(BY_NAME["nvmath"])
+    assert (finding.state, finding.mend) == ("broken", "pip install 'gputop-roofline[cuda13,blaslt]'")
+    assert 'cuBLASLt can\'t be loaded (Failure finding "libcublasLt.so.13")' in finding.detail
+
+
 def test_the_wrong_plotting_interface_is_told_from_the_right_one(site: Path) -> None:
     (site / "plotext-5.3.2.dist-info").mkdir()
     (site / "plotext-5.3.2.dist-info" / "METADATA").write_text("Name: plotext\nVersion: 5.3.2\n")

@@ -17,7 +17,7 @@ import numpy as np
 
 from gputop.backends.cuda.alike import Alike
 from gputop.backends.cuda.context import Context
-from gputop.backends.cuda.faults import explain
+from gputop.backends.cuda.faults import CUBLAS, explain
 from gputop.backends.cuda.library import OP_N, OP_T, Gemm
 from gputop.backends.cuda.packages import NVMATH
 from gputop.backends.cuda.timing import Timer
@@ -32,6 +32,8 @@ WORKSPACE_BYTES = 32 << 20
 CANDIDATES = 16
 """Algorithms asked of the heuristic: what `gemm_best` measures, and a batch chooses among."""
 RUNS = 10
+MEND_LIBRARY = "pip install 'gputop-roofline[cuda13,blaslt]'"
+"""The library comes with the backend's own extra, its binding with another."""
 EPILOGUES = {
     (False, False): "DEFAULT",
     (True, False): "BIAS",
@@ -55,7 +57,10 @@ class _Kind:
 
 
 class CublasLt:
-    """A handle and a workspace on one context. NotHere without nvmath, naming the extra that has it."""
+    """A handle and a workspace on one context.
+
+    NotHere without nvmath or the library that it binds, naming the extras that have them.
+    """
 
     def __init__(self, context: Context, tools: Tools, timer: Timer) -> None:
         try:
@@ -70,7 +75,7 @@ class CublasLt:
         self._context = context
         self._timer = timer
         self._alike = Alike(context, tools)
-        self._handle = self._tried("creating a cuBLASLt handle", cublasLt.create)
+        self._handle = _created(cublasLt)
         self._workspace = context.array((WORKSPACE_BYTES,), np.uint8, "cuBLASLt's workspace")
         self._factors = {value: np.full(1, value, np.float32) for value in (0.0, 1.0)}
         self._chosen: dict[_Kind, int] = {}
@@ -189,6 +194,18 @@ class CublasLt:
             raise
         except Exception as error:
             raise explain(1, str(error), what) from None
+
+
+def _created(lt: Any) -> int:
+    """A handle. What the binding raises before the library answers means that there is none to load."""
+    try:
+        return int(lt.create())
+    except Exception as error:
+        status = getattr(error, "status", None)
+        if status in CUBLAS:
+            raise explain(CUBLAS[status], str(error), "creating a cuBLASLt handle") from None
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise NotHere(f"cuBLASLt can't be loaded ({why}); {MEND_LIBRARY}.") from None
 
 
 class _Product:
