@@ -44,9 +44,12 @@ SHAPES = (
     Shape("one-token", Dims(2, 64, 4, 256, 1, 50), (FOLDED, PAIR)),
     Shape("odd", Dims(2, 72, 3, 200, 127, 77), (PAIR,)),
     Shape("one-more", Dims(2, 256, 4, 1024, 129, 256), (FUSED, PAIR)),
+    Shape("long", Dims(2, 256, 4, 1024, 320, 64), (FOLDED, PAIR)),
+    Shape("wide-head", Dims(2, 256, 2, 512, 200, 64), (FUSED, PAIR)),
 )
 """Two of exact multiples of every tile, with parts of every number; then 1, 127 and 129 rows a sequence, and
-widths and depths that no tile divides."""
+widths and depths that no tile divides; then sequences that go round a ring of key tiles several times, in
+multiples of every tile and not, the latter with heads of 128."""
 
 
 @dataclass(frozen=True, slots=True)
