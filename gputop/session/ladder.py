@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from gputop import stats
 from gputop.backends.base import Say
 from gputop.errors import BadInput, DeviceLost, GputopError
 from gputop.gate import PASS_TOLERANCES
 from gputop.results import Gate, Ladder
-from gputop.session import climbing, opening_up
+from gputop.session import aa_copies, climbing, opening_up
 from gputop.session.bench import Bench
 from gputop.session.climbing import Climb, kernel_names
 from gputop.session.lanes import PreparedLane
@@ -47,17 +48,7 @@ def measure_ladder(
     bench.windows += 1
     lanes, refused = _prepare(bench, plans, check_phases, say)
     sampled = {word: LaneSamples(lane) for word, lane in lanes.items() if lane.gate.ok}
-    stopped_because = "no rung passes its gate"
-    if sampled:
-        stopped_because = sample_lanes(
-            tuple(sampled.values()),
-            budget_s=min(LADDER_S, RUNG_S * len(sampled)) if seconds is None else seconds,
-            least_rounds=1,
-            enough=lambda: _enough(bench, tuple(sampled.values())),
-            stop=stop,
-            say=say,
-            phase_rounds=PHASE_ROUNDS,
-        )
+    notes = _sample(bench, tuple(sampled.values()), seconds, stop, say)
     machine = bench.machine(say, bench.backend.health())
     readings = {word: bench.physics(lane.lane.plan, lane, machine) for word, lane in sampled.items()}
     ours = [
@@ -74,7 +65,7 @@ def measure_ladder(
         device=bench.facts,
         workload=bench.workload.name,
         entries=climbing.entries(climbs, bench.noise),
-        notes=(f"ended by: {stopped_because}",),
+        notes=notes,
     )
 
 
@@ -108,14 +99,52 @@ def _unchecked(plan: Plan, error: GputopError) -> Gate:
     return Gate("unchecked", pass_error=None, tolerance=PASS_TOLERANCES[plan.math], where=str(error))
 
 
+def _sample(
+    bench: Bench, lanes: Sequence[LaneSamples], seconds: float | None, stop: Stop, say: Say
+) -> tuple[str, ...]:
+    """What ended it, and whose copies gave the A/A floors."""
+    if not lanes:
+        return ("ended by: no rung passes its gate",)
+    try:
+        copies = aa_copies.beside_a_ladder(bench, lanes, say)
+        stopped_because = sample_lanes(
+            (*lanes, *(copy for _, copy in copies)),
+            budget_s=min(LADDER_S, RUNG_S * len(lanes)) if seconds is None else seconds,
+            least_rounds=1,
+            enough=lambda: _enough(bench, lanes),
+            stop=stop,
+            say=say,
+            phase_rounds=PHASE_ROUNDS,
+        )
+        for original, copy in copies:
+            aa_copies.keep(bench.noise, original, copy)
+    finally:
+        bench.lanes.drop_copies()
+    ended = f"ended by: {stopped_because}"
+    return (ended, aa_copies.whose(copies)) if len(lanes) > 1 else (ended,)
+
+
 def _enough(bench: Bench, lanes: Sequence[LaneSamples]) -> str:
-    """Whether each rung against the one above it is known well enough, or the only one by itself."""
+    """Whether each rung against the one it changes is known well enough, or the only one by itself."""
     if len(lanes) == 1:
         return "one plan: spread narrow enough" if stats.enough_for_one(lanes[0].device_s) else ""
-    floors = (bench.noise.floor(lane.lane.plan.word, "device") for lane in lanes)
-    pairs = zip(lanes, lanes[1:], floors, strict=False)
-    narrow = all(stats.narrow_enough(stats.paired(a.device_s, b.device_s), floor) for a, b, floor in pairs)
+    narrow = all(
+        stats.narrow_enough(
+            stats.paired(before.device_s, lane.device_s),
+            bench.noise.floor(before.lane.plan.word, "device"),
+        )
+        for before, lane in reported_pairs(bench, lanes)
+    )
     return "intervals narrow enough" if narrow else ""
+
+
+def reported_pairs(bench: Bench, lanes: Sequence[LaneSamples]) -> Iterator[tuple[LaneSamples, LaneSamples]]:
+    """Each rung with the one that it is reported against: what it changes, else the one above it."""
+    earlier = {lanes[0].lane.plan.word: lanes[0]}
+    for above, lane in pairwise(lanes):
+        plan = lane.lane.plan
+        yield earlier.get(bench.catalog.rung(plan.rung).before or "", above), lane
+        earlier[plan.word] = lane
 
 
 def _climb(

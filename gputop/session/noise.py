@@ -27,6 +27,14 @@ class NoiseFloors:
         """Pairs known of a plan's whole pass."""
         return len(self._pairs.get((word, "device"), ()))
 
+    @property
+    def others(self) -> bool:
+        """Whether any plan's copies are known."""
+        return bool(self._pairs)
+
     def floor(self, word: str, name: str) -> float:
-        """|log ratio| below which nothing counts as an effect."""
-        return stats.aa_floor(tuple(self._pairs.get((word, name), ())), self._minimum)
+        """|log ratio| below which nothing counts as an effect. Copies of other plans stand in for a plan of
+        which none was seen: what placement is worth is much the same to all."""
+        own = self._pairs.get((word, name), ())
+        alike = [pair for (_, other), pairs in self._pairs.items() if other == name for pair in pairs]
+        return stats.aa_floor(tuple(own or alike), self._minimum)

@@ -11,12 +11,12 @@ from typing import Literal
 from gputop import stats
 from gputop.backends.base import Say
 from gputop.results import Ceilings, Comparison, Lane, Row, Window
-from gputop.session import comparing
+from gputop.session import aa_copies, comparing
 from gputop.session.bench import Bench
 from gputop.session.lanes import PreparedLane
 from gputop.session.model import Machine
 from gputop.session.rows import NO_CEILINGS, Occasion, host_bound, lane_rows
-from gputop.session.sampling import LaneSamples, Stop, expected_sample_s, sample_lanes
+from gputop.session.sampling import LaneSamples, Stop, sample_lanes
 from gputop.spec import Plan
 
 Role = Literal["current", "pinned"]
@@ -25,11 +25,6 @@ ALONE_S = 2.0
 """Default budget of a window on one plan."""
 PAIRED_S = 4.0
 """Default budget of a comparison, which goes on beyond it to `stats.MIN_ROUNDS` unless told how long."""
-ENOUGH_COPIES = 6
-"""Pairs of copies of one plan after which a window adds one more only where passes are short."""
-SHORT_PASS_S = 0.02
-LONG_PASS_S = 0.5
-"""A copy of a pass longer than this would cost minutes: the backend's minimum stands in for its floor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +109,7 @@ def _sample(
     if "pinned" not in sampled or "current" not in sampled:
         return _sample_alone(sampled, ALONE_S if seconds is None else seconds, stop, say), None, ()
     pinned, current = sampled["pinned"], sampled["current"]
-    copies, notes = _copies(bench, pinned, current, seconds, say)
+    copies, notes = aa_copies.beside_a_pair(bench, pinned, current, seconds, say)
     floor = bench.noise.floor(pinned.lane.plan.word, "device")
 
     def enough() -> str:
@@ -130,7 +125,8 @@ def _sample(
         say=say,
     )
     for copy in copies:
-        _keep_noise(bench, pinned, copy)
+        aa_copies.keep(bench.noise, pinned, copy)
+    notes += aa_copies.unknown_floor(bench.noise, pinned.lane.plan.word)
     comparison = comparing.compare(pinned, current, bench.noise, bench.backend.timer_floor_s)
     return stopped_because, comparison, notes
 
@@ -145,46 +141,6 @@ def _sample_alone(sampled: Mapping[Role, LaneSamples], budget_s: float, stop: St
         return "one plan: spread narrow enough" if stats.enough_for_one(lane.device_s) else ""
 
     return sample_lanes((lane,), budget_s=budget_s, least_rounds=1, enough=enough, stop=stop, say=say)
-
-
-def _copies(
-    bench: Bench, pinned: LaneSamples, current: LaneSamples, seconds: float | None, say: Say
-) -> tuple[list[LaneSamples], tuple[str, ...]]:
-    """Independently prepared copies of the pinned plan for its A/A floor, and why some are missing."""
-    plan, pass_s = pinned.lane.plan, pinned.lane.pass_s
-    known = bench.noise.count(plan.word)
-    if pass_s > LONG_PASS_S:
-        return [], ("A/A floor: this backend's minimum; a copy of a pass this long would take minutes",)
-    if pass_s < SHORT_PASS_S:
-        wanted = 1 if known >= ENOUGH_COPIES else 3
-    else:
-        wanted = 0 if known >= ENOUGH_COPIES else 1
-    if seconds is not None:
-        copy_s = expected_sample_s(pinned.lane)
-        left_s = seconds / stats.MIN_ROUNDS - copy_s - expected_sample_s(current.lane)
-        wanted = min(wanted, max(0, int(left_s / copy_s)))
-    held = [pinned.lane, current.lane]
-    while len(held) < 2 + wanted:
-        if not bench.lanes.room_for(plan):
-            return _lanes_of(held[2:]), ("A/A floor: no memory for more copies of the pinned plan",)
-        held.append(bench.lanes.get(plan, say, copy=len(held), held=held))
-    return _lanes_of(held[2:]), ()
-
-
-def _lanes_of(copies: list[PreparedLane]) -> list[LaneSamples]:
-    return [LaneSamples(copy) for copy in copies if copy.gate.ok]
-
-
-def _keep_noise(bench: Bench, original: LaneSamples, copy: LaneSamples) -> None:
-    found = comparing.groups(original.prepared.steps)
-    word = original.lane.plan.word
-    pairs = zip(comparing.all_series(original, found), comparing.all_series(copy, found), strict=True)
-    for (name, a), (_, b) in pairs:
-        bench.noise.add(word, name, stats.paired(a, b))
-    copied = comparing.site_series(copy)
-    for site, times in comparing.site_series(original).items():
-        if site in copied:
-            bench.noise.add(word, comparing.site_key(site), stats.paired(times, copied[site]))
 
 
 def _read(

@@ -18,10 +18,11 @@ from gputop.catalog import Catalog
 from gputop.errors import BadInput, NotHere
 from gputop.results import TOTAL_ROWS, Lane, Row, Window
 from gputop.roofline import TERMS
-from gputop.session import Session, comparing
+from gputop.session import Session, comparing, ladder
 from gputop.session.bench import Bench
 from gputop.session.lanes import MOST_IDLE
 from gputop.session.noise import NoiseFloors
+from gputop.session.sampling import LaneSamples
 from gputop.spec import PlanRequest, Site, Step, Task, View
 from gputop.stats import Paired, paired
 from gputop.words import parse_word
@@ -355,8 +356,10 @@ def test_idle_plans_make_room_and_those_in_use_stay(session: Session) -> None:
 
 
 def test_a_ladder_measures_its_rungs_in_one_window(session: Session) -> None:
-    ladder = session.measure_ladder([LOOPS, BLAS, PlanRequest("cpu-threads"), PlanRequest("cpu-batch")], 0.5)
-    loops, blas, threads, batch = ladder.entries
+    measured = session.measure_ladder(
+        [LOOPS, BLAS, PlanRequest("cpu-threads"), PlanRequest("cpu-batch")], 0.5
+    )
+    loops, blas, threads, batch = measured.entries
     assert (loops.before, loops.ratio_before, loops.ratio_first) == (None, None, 1.0)
     assert blas.before == "cpu-loops", "the rung it changes was not asked for"
     assert (blas.predicted, blas.hit) == (None, None), "its prediction is about another rung before it"
@@ -369,16 +372,42 @@ def test_a_ladder_measures_its_rungs_in_one_window(session: Session) -> None:
     else:
         assert not all(inside), "a miss, or open: an end lies outside"
     assert "per sequence" in batch.status
-    for entry in ladder.entries:
+    assert any(note.startswith("A/A floor: from copies of cpu-") for note in measured.notes)
+    assert session._bench.noise.count("cpu-threads") or session._bench.noise.count("cpu-blas")
+    assert not any(copy for _, copy in session._bench.lanes._lanes), "copies are given back"
+    for entry in measured.entries:
         assert entry.gate.ok
         assert entry.device_s
         assert entry.binds
         assert entry.kernels
 
 
+def test_a_ladder_goes_on_until_the_pairs_that_it_reports_are_narrow(session: Session) -> None:
+    """Each rung with the one that it changes, which need not be the one above it."""
+    bench = session._bench
+    words = ("cpu-blas", "cpu-loops", "cpu-threads")
+    lanes = [LaneSamples(bench.lanes.get(bench.resolve(parse_word(word)), silent)) for word in words]
+    pairs = ladder.reported_pairs(bench, lanes)
+    assert [tuple(lane.lane.plan.word for lane in pair) for pair in pairs] == [
+        ("cpu-blas", "cpu-loops"),
+        ("cpu-blas", "cpu-threads"),
+    ]
+
+
+def silent(text: str) -> None:
+    """Narrates to nobody."""
+
+
+def test_a_window_says_where_no_copy_gave_its_floor() -> None:
+    opened = Session.open("cpu", TINY)
+    short = opened.measure(BLAS, LOOPS, seconds=1e-9)
+    assert any("no copy of cpu-loops was measured" in note for note in short.notes), short.notes
+    opened.close()
+
+
 def test_a_ladder_of_no_requests_is_the_whole_one(session: Session) -> None:
-    ladder = session.measure_ladder([], 1e-9)
-    assert [entry.rung for entry in ladder.entries] == [view.id for view in session.rung_views()]
+    whole = session.measure_ladder([], 1e-9)
+    assert [entry.rung for entry in whole.entries] == [view.id for view in session.rung_views()]
 
 
 def test_a_rung_that_can_not_be_prepared_does_not_end_the_ladder(
@@ -449,7 +478,10 @@ def test_the_noise_floor_grows_with_what_copies_differ_by() -> None:
     loud = [2 * value for value in quiet]
     noise.add("plan", "device", paired(quiet, loud))
     assert noise.floor("plan", "device") > math.log(2) > calm
-    assert noise.floor("other", "device") == 0.02
+    assert noise.floor("other", "device") == noise.floor("plan", "device"), "what is known stands in"
+    assert noise.floor("other", "wall") == 0.02, "of another clock nothing is"
+    noise.add("other", "device", paired(quiet, quiet))
+    assert noise.floor("other", "device") == calm
     noise.add("plan", "device", Paired(0.0, -math.inf, math.inf, 1, "too few rounds"))
     assert noise.count("plan") == 2, "a pair that says nothing is not counted"
 
