@@ -77,21 +77,31 @@ def _libraries(catalog: Catalog, dims: Dims, rung: str) -> set[str]:
 
 
 def _passed(backend: CudaBackend, catalog: Catalog, word: str) -> int:
-    dims = backend.workload.dims
+    """0 for a plan that ran, or that is refused beforehand; 1 for whatever goes wrong from `prepare` on."""
     try:
-        plan = catalog.resolve(parse_word(word), dims, "cuda")
-        if plan.batch > MOST_BATCH:
-            plan = catalog.resolve(parse_word(f"{word},batch={MOST_BATCH}"), dims, "cuda")
-        if why := backend.refuses(plan):
-            raise NotHere(why)
-        _run(backend, catalog, plan)
+        plan = _resolved(backend, catalog, word)
     except (BadInput, NotHere) as error:
         print(f"{word}: left out: {error}")
+        return 0
+    try:
+        _run(backend, catalog, plan)
     except Exception:
         # The next plan's kernels are still to be looked at.
+        print(f"{word}: failed")
         traceback.print_exc()
         return 1
     return 0
+
+
+def _resolved(backend: CudaBackend, catalog: Catalog, word: str) -> Plan:
+    """BadInput or NotHere for a plan that can't run here."""
+    dims = backend.workload.dims
+    plan = catalog.resolve(parse_word(word), dims, "cuda")
+    if plan.batch > MOST_BATCH:
+        plan = catalog.resolve(parse_word(f"{word},batch={MOST_BATCH}"), dims, "cuda")
+    if why := backend.refuses(plan):
+        raise NotHere(why)
+    return plan
 
 
 def _run(backend: CudaBackend, catalog: Catalog, plan: Plan) -> None:

@@ -1,0 +1,86 @@
+"""What compute-sanitizer's runner leaves out, and what it counts as a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gputop.errors import BadInput, GputopError, NotHere
+from gputop.spec import Plan
+from tests.gpu import sanitize
+from tests.gpu.plans import STANDARD
+
+
+class Device:
+    """A device that does as it is told, in place of one that is not here."""
+
+    workload = STANDARD["mini"]
+
+    def __init__(self, prepare: Callable[[], Any], refusal: str | None = None) -> None:
+        self._prepare, self._refusal = prepare, refusal
+
+    def refuses(self, plan: Plan) -> str | None:
+        return self._refusal
+
+    def prepare(self, *_: object) -> Any:
+        return self._prepare()
+
+    def close(self) -> None: ...
+
+
+class Prepared:
+    def run(self, *_: object) -> Any:
+        return np.zeros((1, 2))
+
+    def close(self) -> None: ...
+
+
+def fails(error: Exception) -> Callable[[], Any]:
+    def prepare() -> Any:
+        raise error
+
+    return prepare
+
+
+def run(monkeypatch: pytest.MonkeyPatch, backend: Device, *words: str) -> int:
+    monkeypatch.setattr(sanitize, "open_backend", lambda *_: backend)
+    monkeypatch.setattr("gputop.backends.cuda.context.DEADLINE_S", 1.0)
+    return sanitize.main(words)
+
+
+def test_a_plan_that_runs_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, Device(Prepared), "naive", "batch") == 0
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BadInput("kernel embed_gather: invalid value"),
+        NotHere("no such library"),
+        ValueError("a fault of ours"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_whatever_goes_wrong_from_prepare_on_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: GputopError
+) -> None:
+    assert run(monkeypatch, Device(fails(error)), "naive") == 1
+    seen = capsys.readouterr()
+    assert seen.out == "naive: failed\n"
+    assert str(error) in seen.err
+
+
+def test_a_failure_is_one_whatever_comes_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = iter([fails(BadInput("a launch refused")), Prepared])
+    assert run(monkeypatch, Device(lambda: next(turns)()), "naive", "coalesced") == 1
+
+
+@pytest.mark.parametrize(("word", "refusal"), [("nave", None), ("naive", "needs another device")])
+def test_what_is_refused_beforehand_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], word: str, refusal: str | None
+) -> None:
+    assert run(monkeypatch, Device(fails(AssertionError("not reached")), refusal), word) == 0
+    assert f"{word}: left out: {refusal or 'Unknown rung'}" in capsys.readouterr().out
