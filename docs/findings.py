@@ -252,7 +252,8 @@ def _tournament(evidence: Evidence) -> Reading:
     pair = evidence.pair("graph", "tournament")
     if pair is None:
         return absent(evidence, "graph", "tournament")
-    return Reading(pair.text, abs(math.log(pair.ratio)) < 0.03)
+    how = "each candidate was raced with its weight in L2, where a pass reads it from DRAM"
+    return Reading(pair.text, abs(math.log(pair.ratio)) < 0.03, how)
 
 
 def _batch(evidence: Evidence) -> Reading:
