@@ -103,17 +103,15 @@ def traffic(loop: Loop, blocking: Blocking, pipe: str, task: Task, products: int
     padded_rows = site.rows if loop.row_a_warp else ceil(site.rows / rows) * rows
     warps = site.rows * across if loop.row_a_warp else tiles * blocking.splits * blocking.warps
     warp_turns = warps * turns
-    outputs = float(site.rows * site.columns)
     panel_bytes = WORD_BYTES * (rows + columns)
     end = _own_end(blocking, task, fused)
     return Traffic(
         flops=2.0 * padded_rows * across * columns * site.inner,
-        l2_bytes=panel_bytes * tiles * site.inner + WORD_BYTES * outputs * _trips(blocking, task, fused),
+        l2_bytes=panel_bytes * tiles * site.inner + l2_bytes_after(blocking, task, fused),
         l1_wavefronts=warp_turns * loop.wavefronts,
-        warp_instructions=warp_turns * loop.turn.instructions
-        + outputs / 32 * _instructions_after(blocking, task, fused),
+        warp_instructions=warp_turns * loop.turn.instructions + instructions_after(blocking, task, fused),
         chains=tuple((chain + end).times(products) for chain in loop.chains(turns)),
-        after=_what_follows(blocking, task, fused).times(products),
+        after=launches_after(blocking, task, products, fused),
         bytes_in_flight_per_warp=panel_bytes * asked_inner / blocking.warps,
         pipe=pipe,
         tile=(1, columns, depth) if loop.row_a_warp else blocking.tile,
@@ -141,20 +139,43 @@ def finish(task: Task, outputs: int = 1) -> Chain:
     )
 
 
-def _what_follows(blocking: Blocking, task: Task, fused: bool) -> Chain:
-    """Launches behind the product: the parts' sum, and what is not fused."""
+def launches_after(blocking: Blocking, task: Task, products: int, fused: bool) -> Chain:
+    """Behind the products: the sum of each one's parts, and one store of all where it is not fused."""
     after = Chain()
     if blocking.reduces:
         after += Chain(SUM_CYCLES, sum_waits(blocking.splits)) + (finish(task) if fused else Chain())
+    after = after.times(products)
+    return after + store_chain(task) if not fused and stores_apart(task) else after
+
+
+def instructions_after(blocking: Blocking, task: Task, fused: bool) -> float:
+    """Of the warps of the launches that follow."""
+    of_32_outputs = SUM_INSTRUCTIONS + SUM_INSTRUCTIONS_A_PART * blocking.splits if blocking.reduces else 0.0
     if not fused and stores_apart(task):
-        after += store_chain(task)
-    return after
+        of_32_outputs += STORE_INSTRUCTIONS
+    return task.site.rows * task.site.columns / 32 * of_32_outputs
 
 
-def _instructions_after(blocking: Blocking, task: Task, fused: bool) -> float:
-    """Of the launches that follow, a warp for 32 outputs."""
-    parts = SUM_INSTRUCTIONS + SUM_INSTRUCTIONS_A_PART * blocking.splits if blocking.reduces else 0.0
-    return parts + (STORE_INSTRUCTIONS if not fused and stores_apart(task) else 0)
+def l2_bytes_after(blocking: Blocking, task: Task, fused: bool) -> float:
+    """Of results: parts there and back, the result, what is added to it, and its way through a store apart.
+
+    A bias is read by each block that stores its columns: in a launch of its own that is a block a row.
+    """
+    site = task.site
+    apart = not fused and stores_apart(task)
+    trips = 1
+    if blocking.splits > 1 and not blocking.in_cluster:
+        trips += 2 * blocking.splits
+    if apart:
+        trips += 2
+    if task.operand("residual"):
+        trips += 1
+    if apart or blocking.reduces:
+        blocks_down = site.rows
+    else:
+        blocks_down = ceil(site.rows / blocking.tile[0]) * (blocking.splits if blocking.in_cluster else 1)
+    bias_words = blocks_down * site.columns if task.operand("bias") else 0
+    return float(WORD_BYTES * (site.rows * site.columns * trips + bias_words))
 
 
 def copy_wavefronts(rows: int, columns: int, depth: int, warps: int) -> float:
@@ -176,12 +197,3 @@ def sum_waits(parts: int) -> int:
     """Of a thread that adds parts in order, its loop unrolled 16 times, then 8, 4 and 1."""
     sixteens, rest = divmod(parts, 16)
     return 2 * sixteens + rest // 8 + rest % 8 // 4 + rest % 4
-
-
-def _trips(blocking: Blocking, task: Task, fused: bool) -> int:
-    """How often each output's word goes between an SM and L2: parts there and back, result, store apart."""
-    apart = blocking.splits > 1 and not blocking.in_cluster
-    trips = 1 + (2 * blocking.splits if apart else 0)
-    if fused or not stores_apart(task):
-        return trips
-    return trips + (3 if task.operand("residual") else 2)

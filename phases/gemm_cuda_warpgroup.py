@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from math import ceil
 
 from gputop.phases.gemm_cuda import COVERS, cluster_arguments, parts, store_launch
-from gputop.phases.gemm_cuda_traffic import CLUSTER_CYCLES, copy_wavefronts, store_chain, stores_apart
+from gputop.phases.gemm_cuda_traffic import (
+    CLUSTER_CYCLES,
+    Blocking,
+    copy_wavefronts,
+    instructions_after,
+    l2_bytes_after,
+    launches_after,
+)
 from gputop.phases.turns import TURNS
 from gputop.spec import WORD_BYTES, Chain, Dims, Kernel, Launch, Plan, Task, Traffic
 
@@ -81,6 +88,7 @@ def _traffic(tile: Tile, splits: int, task: Task, products: int, fused: bool) ->
     the cluster and parts read from other SMs, eight at a time.
     """
     site = task.site
+    blocking = Blocking((ROWS, tile.columns, DEPTH), WARPS, splits, in_cluster=True)
     across = ceil(site.columns / tile.columns)
     padded = ROWS * across * tile.columns
     panel_bytes = WORD_BYTES * site.inner * across * (ROWS + tile.columns)
@@ -96,14 +104,15 @@ def _traffic(tile: Tile, splits: int, task: Task, products: int, fused: bool) ->
     reads = (64 + tile.columns) / 4  # of both operands by a warpgroup, a warp's share, in wavefronts
     return Traffic(
         flops=2.0 * padded * site.inner,
-        l2_bytes=float(panel_bytes + WORD_BYTES * site.rows * site.columns),
+        l2_bytes=panel_bytes + l2_bytes_after(blocking, task, fused),
         l1_wavefronts=warp_steps * (reads + copy_wavefronts(ROWS, tile.columns, DEPTH, WARPS)),
-        warp_instructions=float(warp_steps * TURNS[tile.entry].instructions),
+        warp_instructions=warp_steps * TURNS[tile.entry].instructions
+        + instructions_after(blocking, task, fused),
         chains=(products_end.times(products), copies_end.times(products)),
-        after=store_chain(task).times(products) if not fused and stores_apart(task) else Chain(),
+        after=launches_after(blocking, task, products, fused),
         bytes_in_flight_per_warp=WORD_BYTES * (ROWS + tile.columns) * DEPTH * kept / WARPS,
         pipe="tf32_wgmma",
-        tile=(ROWS, tile.columns, DEPTH),
+        tile=blocking.tile,
     )
 
 

@@ -125,8 +125,8 @@ def test_counts_of_a_gemm_by_hand() -> None:
     assert got.warp_instructions == 24 * 4 * 48 * 100 + 128 * 768 / 32 * 45
     assert got.chains == (Chain(48 * 300, dram_waits=48 * 3),)
     assert got.after == Chain(150, dram_waits=1)
-    # Panels for every tile; the result there, and with the store apart there and back, and the residual.
-    assert got.l2_bytes == 24 * 4 * 768 * (64 + 64) + 4 * 128 * 768 * (1 + 3)
+    # Panels for every tile; the result there, and with the store apart there and back, residual and bias.
+    assert got.l2_bytes == 24 * 4 * 768 * (64 + 64) + 4 * 128 * 768 * (1 + 2 + 2)
     # A third of a turn's operands, of a block's four warps.
     assert got.bytes_in_flight_per_warp == pytest.approx(4 * 16 * (64 + 64) / 3 / 4)
 
@@ -152,6 +152,53 @@ def test_a_fused_store_waits_for_each_residual_in_turn_and_three_products_for_ea
     assert early.chains == (Chain(48 * 300, dram_waits=48 * 3),)
     thrice = traffic(loop, BLOCKING, "fp32", task_of("wo"), 3, fused=True)
     assert thrice.chains == (wo.chains[0].times(3),)
+
+
+WORDS = 4 * 128 * 768
+"""Bytes of wo's output."""
+
+
+def l2_bytes_after(blocking: Blocking, *, fused: bool) -> float:
+    """Of wo, what is asked of L2 beside the panels."""
+    loop = Loop(TURN, inner=16, wavefronts=50, dram_waits=3)
+    got = traffic(loop, blocking, "fp32", task_of("wo"), 1, fused)
+    assert got.l2_bytes is not None
+    return got.l2_bytes - 24 * 4 * 768 * (64 + 64)
+
+
+def test_a_fused_store_reads_the_residual_and_once_a_tile_the_bias() -> None:
+    assert l2_bytes_after(BLOCKING, fused=True) == WORDS * (1 + 1) + 4 * 2 * 768
+    split = replace(BLOCKING, splits=4, part_waits=0.5)
+    assert l2_bytes_after(split, fused=True) == WORDS * (1 + 2 * 4 + 1) + 4 * 2 * 768
+    in_cluster = replace(BLOCKING, splits=4, in_cluster=True)
+    assert l2_bytes_after(in_cluster, fused=True) == WORDS * (1 + 1) + 4 * 2 * 4 * 768
+    summed = replace(BLOCKING, splits=4, reduces=True)
+    assert l2_bytes_after(summed, fused=True) == WORDS * (1 + 2 * 4 + 2)
+
+
+def test_a_store_apart_takes_the_result_there_and_back_and_reads_the_bias_a_row() -> None:
+    for blocking in (BLOCKING, replace(BLOCKING, splits=4, in_cluster=True)):
+        assert l2_bytes_after(blocking, fused=False) == WORDS * (1 + 2 + 2)
+
+
+def test_three_products_are_stored_in_one_launch() -> None:
+    loop = Loop(TURN, inner=16, wavefronts=50, dram_waits=3)
+    summed = replace(BLOCKING, splits=4, reduces=True)
+    apart = traffic(loop, summed, "fp32", task_of("qkv"), 3, fused=False)
+    assert apart.after == Chain(3 * 200 + 150, l2_waits=3 * sum_waits(4), dram_waits=1)
+
+
+def test_a_warpgroup_product_differs_by_its_store_as_any_other() -> None:
+    """wo in tiles of 128 x 56, two blocks of a cluster each: the store apart is a launch more."""
+    plan = resolve("hopper", ("wo", "gemm_warpgroup_56_2"))
+    wo = next(step for step in steps(plan) if step.site == "wo")
+    fused, apart = declared(wo, plan), declared(wo, replace(plan, fused_stores=False))
+    assert fused.l2_bytes is not None
+    assert fused.warp_instructions is not None
+    assert fused.l2_bytes == 4 * 768 * 14 * (128 + 56) + WORDS * (1 + 1) + 4 * 2 * 768
+    assert apart.l2_bytes == fused.l2_bytes - 4 * 2 * 768 + WORDS * (2 + 1)
+    assert apart.warp_instructions == fused.warp_instructions + 128 * 768 / 32 * 45
+    assert apart.after == Chain(150, dram_waits=1)
 
 
 def test_parts_shorten_the_loop_and_are_added_afterwards() -> None:
