@@ -386,6 +386,9 @@ class LadderEntry:
     """Of a peer: its device time, forecast from its features without any time of its own."""
     forecast_from: str = ""
     """What that rests on."""
+    through: str = ""
+    """Of a recording shown without its first rung: that rung. What stands here against the first one shown is
+    derived from both against that one, and its interval is wider than a pair's. Empty: measured."""
 
 
 @dataclass(frozen=True, slots=True)

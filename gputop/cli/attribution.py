@@ -65,13 +65,13 @@ def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
         ),
         _row("sum of the changes", all_banked, all_predicted, None),
         (f"{first.rung} -> {last.rung}", units.signed_seconds(direct.value_s), direct.interval, "", "", "",
-         ratio, "measured directly, in the same window"),
+         ratio, _how(last)),
     ]  # fmt: skip
     lines = table(HEADINGS, rows, terminal.width)
     return [
         terminal.paint(lines[0], "strong"),
         *lines[1:],
-        *_sentences(all_banked, all_predicted, direct),
+        *_sentences(all_banked, all_predicted, direct, last),
         *_peers(ladder.entries, first, last),
     ]
 
@@ -108,11 +108,19 @@ def predicted(before: LadderEntry, entry: LadderEntry) -> Saving:
     return Saving(*(sequence_s * (1 - 1 / gain) if gain else None for gain in gains))
 
 
-def _sentences(saved: Saving, expected: Saving, direct: Saving) -> Iterator[str]:
+def _how(last: LadderEntry) -> str:
+    """What the line of the last rung against the first rests on."""
+    if last.through:
+        return f"derived from both against {last.through}, in the same window: the interval is wider"
+    return "measured directly, in the same window"
+
+
+def _sentences(saved: Saving, expected: Saving, direct: Saving, last: LadderEntry) -> Iterator[str]:
     if saved.value_s is None or direct.value_s is None:
         return
     off = units.signed_seconds(saved.value_s - direct.value_s)
-    yield f"the changes add up to {off} beside the direct measurement"
+    whole = "what is derived of the whole" if last.through else "the direct measurement"
+    yield f"the changes add up to {off} beside {whole}"
     if expected.value_s:
         yield f"banked {units.percent(saved.value_s / expected.value_s)} of what was predicted in all"
 

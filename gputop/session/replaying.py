@@ -139,7 +139,10 @@ class Replay:
             entries = tuple(entry for entry in entries if entry.rung in wanted)
         if entries and entries[0] != ladder.entries[0]:
             # What they are against the first is against a rung that is not shown.
-            entries = tuple(replace(entry, **AGAINST_FIRST) for entry in entries)
+            first = entries[0]
+            entries = tuple(
+                _against(first, entry, pair_of(ladder.entries, first.rung, entry.rung)) for entry in entries
+            )
         return replace(
             ladder, device=self._marked(ladder.device), entries=entries, notes=(self._note, *ladder.notes)
         )
@@ -281,6 +284,33 @@ def _of_ladder(pair: RungPair) -> str:
     what = f"by both against {pair.through}" if pair.through else pair.verdict.lower()
     interval = f"[{pair.lo:.3g}, {pair.hi:.3g}]"
     return ", ".join(part for part in (f"in the ladder {pair.ratio:.3g}x {interval}", what) if part)
+
+
+def _against(first: LadderEntry, entry: LadderEntry, pair: RungPair | None) -> LadderEntry:
+    """An entry against the first one shown; savings are what the ratio leaves of that one's time."""
+    unknown = replace(entry, **AGAINST_FIRST)
+    if entry is first:
+        return replace(unknown, ratio_first=1.0 if entry.device_s else None)
+    if pair is None or first.device_s is None:
+        return unknown
+    sequence_s = first.device_s / (first.batch or 1)
+    saved_s, saved_lo_s, saved_hi_s = (
+        sequence_s * (1 - 1 / ratio) if ratio else None for ratio in (pair.ratio, pair.lo, pair.hi)
+    )
+    derived = ""
+    if pair.through:
+        derived = f"against {first.rung} derived from both against {pair.through}: a wider interval"
+    return replace(
+        unknown,
+        ratio_first=pair.ratio,
+        ratio_first_lo=pair.lo,
+        ratio_first_hi=pair.hi,
+        saved_first_s=saved_s,
+        saved_first_lo_s=saved_lo_s,
+        saved_first_hi_s=saved_hi_s,
+        through=pair.through,
+        status="; ".join(part for part in (entry.status, derived) if part),
+    )
 
 
 def _unpaired(lane: Lane) -> Lane:

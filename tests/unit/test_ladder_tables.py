@@ -83,6 +83,13 @@ def test_what_each_change_banked_stands_beside_what_it_was_to_bank() -> None:
     assert "the changes add up to -100 µs beside the direct measurement" in lines
 
 
+def test_what_is_derived_through_another_rung_is_not_called_measured() -> None:
+    lines = attribution_lines(ladder(A, B, replace(C, through="naive")), WIDE)
+    assert "derived from both against naive" in line(lines, "a -> c")
+    assert "the changes add up to -100 µs beside what is derived of the whole" in lines
+    assert not any("direct" in each for each in lines)
+
+
 def test_a_peer_is_held_against_both_ends() -> None:
     peer = entry("torch", 10e-3, kind="peer")
     assert attribution_lines(ladder(A, B, peer), WIDE)[-1] == (

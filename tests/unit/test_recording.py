@@ -374,8 +374,8 @@ def test_a_worker_serves_it_as_it_serves_a_device(client: Client, file: Path, ke
     assert kept.ladder is not None
     ladder = client.measure_ladder([blas, pruned])
     assert [entry.device_s for entry in ladder.entries] == [e.device_s for e in kept.ladder.entries[1:]]
-    assert ladder.entries[0].ratio_first is None, "the first rung is not in it"
-    assert ladder.entries[0].saved_first_s is None
+    assert (ladder.entries[0].ratio_first, ladder.entries[0].through) == (1.0, "")
+    assert ladder.entries[1].through == "", "it was paired with cpu-blas"
     assert "nothing is measured here" in ladder.notes[0]
 
 

@@ -109,3 +109,28 @@ def test_compare_says_it_on_the_command_line(shipped: Recording, capsys: pytest.
     assert main(("compare", a, b, "--backend", "replay", "--device", "h200")) == 0
     out = capsys.readouterr().out
     assert ("in the ladder" in out) == ("too few rounds" in out)
+
+
+def test_a_replay_without_the_first_rung_derives_what_stands_against_the_first_shown(
+    shipped: Recording,
+) -> None:
+    assert shipped.ladder is not None
+    path = ("dispatch", "cublaslt", "flash", "graph")
+    pair = pair_of(shipped.ladder.entries, path[0], path[-1])
+    assert pair is not None
+    assert pair.through == "naive"
+    assert pair.lo is not None
+    shown = Replay(shipped).measure_ladder([PlanRequest(rung) for rung in path])
+    first, second, *_, last = shown.entries
+    assert (first.ratio_first, first.through) == (1.0, "")
+    assert second.through == "", "its own change is of this rung"
+    assert (last.ratio_first, last.ratio_first_lo, last.through) == (pair.ratio, pair.lo, "naive")
+    assert "derived from both against naive" in last.status
+    assert first.device_s is not None
+    assert last.device_s is not None
+    assert last.saved_first_s == pytest.approx(first.device_s - last.device_s, rel=0.01)
+    assert last.saved_first_s is not None
+    assert last.saved_first_lo_s is not None
+    assert last.saved_first_lo_s < last.saved_first_s
+    whole = Replay(shipped).measure_ladder(())
+    assert {entry.through for entry in whole.entries} == {""}
