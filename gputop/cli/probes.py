@@ -18,6 +18,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from gputop import units
+from gputop.backends.cuda.devices import Visible, choose, visible_devices
+from gputop.errors import NotHere
 from gputop.workerprocess import worker_environment
 
 State = Literal["ok", "missing", "broken"]
@@ -109,7 +112,22 @@ def _devices() -> str:
     found = cuda_devices()
     if not found:
         raise Absent("the driver sees no GPU", "check `nvidia-smi`, and that this container was given a GPU")
-    return "; ".join(f"{d.index}: {d.name}, {d.memory_bytes / 2**30:.0f} GiB, {d.uuid}" for d in found)
+    listed = "; ".join(_described(device) for device in found)
+    if all(device.index == HIDDEN for device in found):
+        raise Absent(f"CUDA shows none of these: {listed}", "check CUDA_VISIBLE_DEVICES", "broken")
+    if visible := _visible_to_cuda():
+        try:
+            choose(visible, None)
+        except NotHere as error:
+            raise Absent(str(error), "gputop run --backend cpu", "broken") from error
+    return listed
+
+
+def _described(device: CudaDevice) -> str:
+    """`0: NVIDIA H200, 141 GB, GPU-...`"""
+    said = {HIDDEN: "hidden from CUDA", UNKNOWN: "index unknown, --device takes the UUID"}
+    index = said.get(device.index, device.index)
+    return f"{index}: {device.name}, {units.size_bytes(device.memory_bytes)}, {device.uuid}"
 
 
 def _cupy() -> str:
@@ -168,31 +186,62 @@ def _utility(name: str, mend: str) -> str:
     return str(path)
 
 
+HIDDEN = "hidden"
+UNKNOWN = "unknown"
+
+
 @dataclass(frozen=True, slots=True)
 class CudaDevice:
-    """A GPU as the driver lists it."""
+    """A GPU of this machine."""
 
-    index: int
+    index: str
+    """What `--device` takes: CUDA's ordinal. `hidden` where CUDA_VISIBLE_DEVICES or MIG keeps it from CUDA;
+    `unknown` where CUDA can't be asked, since NVML counts in another order."""
     name: str
     uuid: str
-    memory_bytes: int
+    memory_bytes: int | None
 
 
 def cuda_devices() -> tuple[CudaDevice, ...]:
-    """Every GPU of this machine. Absent where there is no driver or no binding to ask it by."""
+    """Every GPU: those that CUDA shows in its order, then those that NVML alone knows.
+
+    Absent where there is no driver, or no binding to ask it by.
+    """
+    visible = _visible_to_cuda()
+    shown = tuple(CudaDevice(str(d.index), d.name, d.uuid, d.memory_bytes) for d in visible or ())
+    try:
+        known = _known_to_nvml(UNKNOWN if visible is None else HIDDEN)
+    except Absent:
+        if not shown:
+            raise
+        known = ()
+    uuids = {device.uuid for device in shown}
+    return (*shown, *(device for device in known if device.uuid not in uuids))
+
+
+def _visible_to_cuda() -> tuple[Visible, ...] | None:
+    """None where CUDA can't be asked: cuda-bindings or the driver is missing, or either is broken."""
+    try:
+        return visible_devices()
+    except Exception:
+        return None
+
+
+def _known_to_nvml(index: str) -> tuple[CudaDevice, ...]:
     nvml = _open_nvml()
-    found = []
-    for index in range(nvml.nvmlDeviceGetCount()):
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        found.append(
-            CudaDevice(
-                index,
-                nvml.nvmlDeviceGetName(handle),
-                nvml.nvmlDeviceGetUUID(handle),
-                nvml.nvmlDeviceGetMemoryInfo(handle).total,
-            )
-        )
-    return tuple(found)
+    handles = (nvml.nvmlDeviceGetHandleByIndex(place) for place in range(nvml.nvmlDeviceGetCount()))
+    return tuple(
+        CudaDevice(index, nvml.nvmlDeviceGetName(handle), nvml.nvmlDeviceGetUUID(handle), _size(nvml, handle))
+        for handle in handles
+    )
+
+
+def _size(nvml: Any, handle: Any) -> int | None:
+    """None of a device that shares the host's memory."""
+    try:
+        return int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
+    except nvml.NVMLError:
+        return None
 
 
 def _open_nvml() -> Any:

@@ -15,6 +15,7 @@ def pretend_devices(monkeypatch: pytest.MonkeyPatch, devices: Sequence[Visible])
     """A handle is the device's place, and whatever is asked of it succeeds."""
     driver = pytest.importorskip("cuda.bindings.driver")
     ok, attribute = driver.CUresult.CUDA_SUCCESS, driver.CUdevice_attribute
+    begun = ok if devices else driver.CUresult.CUDA_ERROR_NO_DEVICE
 
     def attribute_of(asked: object, handle: int) -> tuple[object, int]:
         capability = int(devices[handle].arch)
@@ -27,7 +28,7 @@ def pretend_devices(monkeypatch: pytest.MonkeyPatch, devices: Sequence[Visible])
         return ok, SimpleNamespace(bytes=UUID(devices[handle].uuid.removeprefix("GPU-")).bytes)
 
     for name, answer in {
-        "cuInit": lambda _: (ok,),
+        "cuInit": lambda _: (begun,),
         "cuDeviceGetCount": lambda: (ok, len(devices)),
         "cuDeviceGet": lambda index: (ok, index),
         "cuDeviceGetName": lambda size, handle: (ok, devices[handle].name.encode().ljust(size, b"\0")),

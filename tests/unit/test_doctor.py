@@ -9,10 +9,26 @@ from pathlib import Path
 
 import pytest
 
+from gputop.backends.cuda.devices import Visible
 from gputop.cli import main
-from gputop.cli.probes import PROBES, answer_apart
+from gputop.cli.probes import PROBES, answer, answer_apart
+from tests.unit.pretend import pretend_devices
 
 BY_NAME = {probe.name: probe for probe in PROBES}
+SLOW, FAST, OLD = (f"GPU-00000000-0000-0000-0000-00000000000{n}" for n in (1, 2, 3))
+NVML = f"""
+class NVMLError(Exception): pass
+class memory: total = 80 << 30
+def nvmlInit(): pass
+def nvmlDeviceGetCount(): return 2
+def nvmlDeviceGetHandleByIndex(index): return index
+def nvmlDeviceGetName(handle): return ("A slow one", "A fast one")[handle]
+def nvmlDeviceGetUUID(handle): return ("{SLOW}", "{FAST}")[handle]
+def nvmlDeviceGetMemoryInfo(handle):
+    if handle: return memory
+    raise NVMLError("Not Supported")
+"""
+"""NVML counts by bus address: the slow one first."""
 
 
 @pytest.fixture
@@ -40,6 +56,57 @@ def test_without_the_nvml_binding_no_gpu_is_listed_and_nothing_fails(
     monkeypatch.delitem(sys.modules, "pynvml", raising=False)
     assert main(["list", "devices"]) == 0
     assert "none: no binding to ask NVIDIA's driver by" in capsys.readouterr().out
+
+
+def listed(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    """Device -> index, as `gputop list devices` prints them."""
+    assert main(["list", "devices"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("cuda")]
+    return {uuid: line[1] for line in lines for uuid in line if uuid.startswith("GPU-")}
+
+
+@pytest.fixture
+def two_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pynvml.py").write_text(NVML)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
+
+
+@pytest.mark.usefixtures("two_devices")
+def test_devices_are_listed_by_the_index_that_the_option_takes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fast, slow = (
+        Visible(0, FAST, "A fast one", "90", 80 << 30),
+        Visible(1, SLOW, "A slow one", "89", 24 << 30),
+    )
+    pretend_devices(monkeypatch, [fast, slow])
+    assert listed(capsys) == {FAST: "0", SLOW: "1"}
+    assert answer(BY_NAME["devices"]).detail.startswith(f"0: A fast one, 85.9 GB, {FAST}; 1: A slow one")
+    pretend_devices(monkeypatch, [Visible(0, SLOW, "A slow one", "89", 24 << 30)])
+    assert listed(capsys) == {SLOW: "0", FAST: "hidden"}
+
+
+@pytest.mark.usefixtures("two_devices")
+def test_where_cuda_can_not_be_asked_no_index_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    assert listed(capsys) == {SLOW: "unknown", FAST: "unknown"}
+    said = answer(BY_NAME["devices"]).detail
+    assert f"index unknown, --device takes the UUID: A slow one, –, {SLOW}" in said
+
+
+@pytest.mark.usefixtures("two_devices")
+def test_where_nothing_is_visible_or_new_enough_doctor_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend_devices(monkeypatch, [])
+    finding = answer(BY_NAME["devices"])
+    assert (finding.state, finding.mend) == ("broken", "check CUDA_VISIBLE_DEVICES")
+    assert FAST in finding.detail
+    pretend_devices(monkeypatch, [Visible(0, OLD, "Tesla T4", "75", 16 << 30)])
+    finding = answer(BY_NAME["devices"])
+    assert (finding.state, finding.mend) == ("broken", "gputop run --backend cpu")
+    assert "sm_75" in finding.detail
 
 
 def test_an_import_that_crashes_costs_only_its_own_answer(site: Path) -> None:

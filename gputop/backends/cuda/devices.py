@@ -10,6 +10,9 @@ from gputop.backends.cuda.compile import LOWEST_ARCH
 from gputop.backends.cuda.faults import check
 from gputop.errors import NotHere
 
+NO_DEVICE = 100
+"""What the driver answers where CUDA_VISIBLE_DEVICES lets nothing through."""
+
 
 @dataclass(frozen=True, slots=True)
 class Visible:
@@ -30,10 +33,13 @@ class Visible:
 
 
 def visible_devices() -> tuple[Visible, ...]:
-    """Every device that CUDA shows to this process."""
+    """Every device that CUDA shows to this process, in the order that `--device` counts."""
     from cuda.bindings import driver
 
-    check(driver.cuInit(0), "the CUDA driver")
+    begun = driver.cuInit(0)
+    if begun[0] == NO_DEVICE:
+        return ()
+    check(begun, "the CUDA driver")
     count = check(driver.cuDeviceGetCount(), "counting devices")
     return tuple(_visible(index) for index in range(count))
 
