@@ -98,7 +98,7 @@ class Session:
                     rung.number,
                     rung.kind,
                     rung.idea,
-                    self._refusal(PlanRequest(rung.id)),
+                    self.refusal(PlanRequest(rung.id)),
                     rung.before,
                     rung.on_request,
                 )
@@ -176,7 +176,8 @@ class Session:
         """Give all memory back; calling twice is harmless."""
         self._bench.close()
 
-    def _refusal(self, request: PlanRequest) -> str:
+    def refusal(self, request: PlanRequest) -> str:
+        """Why the plan can't run here, known before anything is prepared; empty where it can."""
         try:
             plan = self._bench.resolve(request)
         except BadInput as error:

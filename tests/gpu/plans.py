@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+import pytest
+
 from gputop.catalog import Catalog
 from gputop.errors import BadInput
+from gputop.results import Gate
+from gputop.session.session import Session
 from gputop.spec import Dims, Kernel, Layout, Math, PlanRequest, Workload
 from gputop.workloads import WORKLOADS
 
@@ -63,6 +67,18 @@ class Trial:
     @property
     def id(self) -> str:
         return f"{self.kernel.name}-{self.math}-{self.layout}"
+
+
+def skip_refused(session: Session, request: PlanRequest) -> None:
+    """Skips, with the reason, what is refused before it is prepared: what goes wrong later is a failure."""
+    if why := session.refusal(request):
+        pytest.skip(why)
+
+
+def gate_of(session: Session, request: PlanRequest) -> Gate:
+    """Both gates of a plan that is not refused."""
+    skip_refused(session, request)
+    return session.check(request)
 
 
 @cache

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from gputop.errors import BadInput, NotHere
-from gputop.results import Gate
 from gputop.session.session import Session
 from gputop.spec import PlanRequest, Rung
 from gputop.words import parse_word
-from tests.gpu.plans import STANDARD, catalog
+from tests.gpu.plans import STANDARD, catalog, gate_of
 
 RUNGS = catalog().rungs_of("cuda")
 ROW_PRODUCTS = (
@@ -52,19 +50,11 @@ def session(request: pytest.FixtureRequest) -> Iterator[Session]:
     opened.close()
 
 
-def checked(session: Session, request: PlanRequest) -> Gate:
-    try:
-        session.view(request)
-        return session.check(request)
-    except (BadInput, NotHere) as error:
-        pytest.skip(str(error))
-
-
 @pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.id)
 def test_a_rung_passes_its_gates(session: Session, rung: Rung) -> None:
     if rung.on_request and session.workload.name != "mini":
         pytest.skip("it takes minutes to prepare: tried on mini")
-    gate = checked(session, PlanRequest(rung.id))
+    gate = gate_of(session, PlanRequest(rung.id))
     assert gate.status == ("PASS pass-only" if rung.kind == "peer" else "PASS"), gate.where
     assert gate.pass_error is not None
     assert 0.0 < gate.pass_error <= gate.tolerance
@@ -75,5 +65,5 @@ def test_a_rung_passes_its_gates(session: Session, rung: Rung) -> None:
 def test_toggles_keep_the_answer(session: Session, word: str) -> None:
     if session.workload.name != "mini":
         pytest.skip("toggles are tried on mini")
-    gate = checked(session, parse_word(word))
+    gate = gate_of(session, parse_word(word))
     assert gate.status == "PASS", gate.where

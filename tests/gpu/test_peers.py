@@ -10,11 +10,10 @@ import pytest
 from gputop.breakdown import of_rows, total_s, where_it_lies
 from gputop.cli.breakdown_table import compared_lines
 from gputop.cli.terminal import Terminal
-from gputop.errors import BadInput, NotHere
 from gputop.results import Lane, Row, Window
 from gputop.session.session import Session
 from gputop.spec import PlanRequest
-from tests.gpu.plans import STANDARD, catalog
+from tests.gpu.plans import STANDARD, catalog, skip_refused
 
 PEERS = tuple(rung.id for rung in catalog().rungs_of("cuda") if rung.kind == "peer")
 COMPILED = "torch-compile"
@@ -34,10 +33,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
 
 
 def measured(session: Session, current: str, pinned: str | None = None) -> Window:
-    try:
-        return session.measure(PlanRequest(current), PlanRequest(pinned) if pinned else None, seconds=2.0)
-    except (BadInput, NotHere) as error:
-        pytest.skip(str(error))
+    skip_refused(session, PlanRequest(current))
+    return session.measure(PlanRequest(current), PlanRequest(pinned) if pinned else None, seconds=2.0)
 
 
 def rows_of(lane: Lane | None) -> dict[str, Row]:
