@@ -14,6 +14,9 @@ from gputop.backends.cuda.health import Nvml, is_wsl, reason_words
 from gputop.results import Health
 
 UUID = "GPU-00000000-0000-0000-0000-000000000001"
+INSTANCE = UUID.replace("GPU-", "MIG-")
+CARD, PART = "card", "instance"
+"""Handles: of a whole card, and of an instance that MIG made of it."""
 OTHER = 4711
 
 
@@ -25,22 +28,35 @@ def refuse(*_: object) -> Any:
     raise NVMLError("Not Supported")
 
 
+def of_card(answer: Any) -> Callable[..., Any]:
+    """What NVML tells of a card and refuses to tell of an instance."""
+
+    def ask(handle: str, *_: object) -> Any:
+        if handle != CARD:
+            raise NVMLError("Invalid Argument")
+        return answer
+
+    return ask
+
+
 def nvml(**answers: Callable[..., Any]) -> Any:
-    """A library in which every call works; `answers` take the place of single ones."""
+    """Every call works on the handles that NVML offers it for; `answers` take the place of single ones."""
     process = SimpleNamespace(pid=OTHER, usedGpuMemory=3 << 30)
     us = SimpleNamespace(pid=os.getpid(), usedGpuMemory=1 << 30)
     calls: dict[str, Callable[..., Any]] = {
         "nvmlInit": lambda: None,
         "nvmlShutdown": lambda: None,
-        "nvmlDeviceGetHandleByUUID": lambda uuid: "handle" if uuid == UUID else refuse(),
-        "nvmlDeviceGetClockInfo": lambda _, kind: {0: 1980, 1: 3201}[kind],
-        "nvmlDeviceGetPowerUsage": lambda _: 131_500,
-        "nvmlDeviceGetTemperature": lambda *_: 41,
-        "nvmlDeviceGetCurrentClocksEventReasons": lambda _: 0x1 | 0x4 | 0x40,
+        "nvmlDeviceGetHandleByUUID": lambda uuid: CARD if uuid == UUID else refuse(),
+        "nvmlDeviceIsMigDeviceHandle": lambda handle: int(handle == PART),
+        "nvmlDeviceGetDeviceHandleFromMigDeviceHandle": lambda handle: CARD if handle == PART else refuse(),
+        "nvmlDeviceGetClockInfo": lambda handle, kind: of_card({0: 1980, 1: 3201}[kind])(handle),
+        "nvmlDeviceGetPowerUsage": of_card(131_500),
+        "nvmlDeviceGetTemperature": of_card(41),
+        "nvmlDeviceGetCurrentClocksEventReasons": of_card(0x1 | 0x4 | 0x40),
+        "nvmlDeviceGetMigMode": of_card([0, 0]),
         "nvmlDeviceGetComputeRunningProcesses": lambda _: [us, process],
         "nvmlSystemGetProcessName": lambda _: "/usr/bin/python3",
         "nvmlSystemGetDriverVersion": lambda: "580.65.06",
-        "nvmlDeviceGetMigMode": lambda _: [0, 0],
     }
     return SimpleNamespace(NVML_CLOCK_SM=0, NVML_CLOCK_MEM=1, NVML_TEMPERATURE_GPU=0, **{**calls, **answers})
 
@@ -96,18 +112,29 @@ def test_a_device_that_nvml_does_not_know_is_said() -> None:
     assert any("GPU-gone" in note for note in device.notes())
 
 
-def test_a_mig_instance_is_found_under_its_own_name_and_noted() -> None:
-    asked = []
+def instance(uuid: str) -> str:
+    """The handle where CUDA shows an instance of a card: it gives the UUID without saying what it is of."""
+    return PART if uuid == INSTANCE else refuse()
 
-    def by_uuid(uuid: str) -> str:
-        asked.append(uuid)
-        return "handle" if uuid.startswith("MIG-") else refuse()
 
-    module = nvml(nvmlDeviceGetHandleByUUID=by_uuid, nvmlDeviceGetMigMode=lambda _: [1, 1])
+def test_a_mig_instance_is_found_under_its_own_name_and_shows_its_cards_state() -> None:
+    module = nvml(nvmlDeviceGetHandleByUUID=instance, nvmlDeviceGetMigMode=of_card([1, 1]))
     device = Nvml(UUID, module)
-    assert device.health().power_w == 131.5
-    assert asked == [UUID, UUID.replace("GPU-", "MIG-")]
+    assert device.health() == Nvml(UUID, nvml()).health()
     assert any("MIG is on" in note for note in device.notes())
+
+
+def test_an_instance_whose_card_is_kept_from_us_shows_what_is_its_own() -> None:
+    """As in a container that was given the instance alone."""
+    module = nvml(nvmlDeviceGetHandleByUUID=instance, nvmlDeviceGetDeviceHandleFromMigDeviceHandle=refuse)
+    device = Nvml(UUID, module)
+    assert device.health() == Health(others=("pid 4711 python3, 3.0 GiB",))
+    assert any("MIG is on" in note for note in device.notes())
+
+
+def test_a_card_divided_by_mig_is_noted_too() -> None:
+    assert any("MIG is on" in note for note in Nvml(UUID, nvml(nvmlDeviceGetMigMode=of_card([1, 1]))).notes())
+    assert not any("MIG" in note for note in Nvml(UUID, nvml()).notes())
 
 
 def test_in_a_container_the_process_that_appeared_is_this_one() -> None:

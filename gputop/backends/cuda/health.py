@@ -37,6 +37,8 @@ class Nvml:
         self.note: str | None = None
         self._nvml: Any = None
         self._handle: Any = None
+        self._card: Any = None
+        self._is_instance = False
         self._own_pids: frozenset[int] = frozenset({os.getpid()})
         try:
             self._nvml = module or _pynvml()
@@ -51,16 +53,21 @@ class Nvml:
         self._handle = self._find(uuid) if uuid else None
         if self._handle is None:
             self.note = f"NVML knows no device {uuid}: clocks, power and other processes are unknown."
+            return
+        self._is_instance = bool(self._ask(lambda: self._nvml.nvmlDeviceIsMigDeviceHandle(self._handle)))
+        # A MIG instance has processes and memory of its own; all else NVML tells of its card alone.
+        self._card = self._ask(self._card_of_instance) if self._is_instance else self._handle
 
     def health(self) -> Health:
-        nvml, handle = self._nvml, self._handle
-        if handle is None:
+        """Of a MIG instance: its processes, and the state of the card that it is a part of."""
+        nvml, card = self._nvml, self._card
+        if self._handle is None:
             return Health()
-        sm = self._ask(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM))
-        memory = self._ask(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM))
-        milliwatts = self._ask(lambda: nvml.nvmlDeviceGetPowerUsage(handle))
-        celsius = self._ask(lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
-        reasons = self._ask(lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(handle))
+        sm = self._ask(lambda: nvml.nvmlDeviceGetClockInfo(card, nvml.NVML_CLOCK_SM))
+        memory = self._ask(lambda: nvml.nvmlDeviceGetClockInfo(card, nvml.NVML_CLOCK_MEM))
+        milliwatts = self._ask(lambda: nvml.nvmlDeviceGetPowerUsage(card))
+        celsius = self._ask(lambda: nvml.nvmlDeviceGetTemperature(card, nvml.NVML_TEMPERATURE_GPU))
+        reasons = self._ask(lambda: nvml.nvmlDeviceGetCurrentClocksEventReasons(card))
         return Health(
             sm_clock_hz=None if sm is None else sm * MEGA,
             memory_clock_hz=None if memory is None else memory * MEGA,
@@ -94,12 +101,8 @@ class Nvml:
     def notes(self) -> tuple[str, ...]:
         """What changes how this device's figures must be read."""
         found = [self.note] if self.note else []
-        if self._handle is not None:
-            mig = self._ask(lambda: self._nvml.nvmlDeviceGetMigMode(self._handle)[0])
-            if mig:
-                found.append(
-                    "MIG is on: SMs, L2 and memory are an instance's, clocks and power the whole card's."
-                )
+        if self._is_instance or self._ask(lambda: self._nvml.nvmlDeviceGetMigMode(self._card)[0]):
+            found.append("MIG is on: SMs, L2 and memory are an instance's, clocks and power its card's.")
         if is_wsl():
             found.append(
                 "WSL: the driver is the host's; launches cost more and some NVML figures are missing."
@@ -109,7 +112,7 @@ class Nvml:
     def close(self) -> None:
         if self._nvml is not None:
             self._ask(lambda: self._nvml.nvmlShutdown())
-            self._nvml = self._handle = None
+            self._nvml = self._handle = self._card = None
 
     def _find(self, uuid: str) -> Any:
         """CUDA gives the UUID of a MIG instance without saying that it is one."""
@@ -118,6 +121,9 @@ class Nvml:
             if handle is not None:
                 return handle
         return None
+
+    def _card_of_instance(self) -> Any:
+        return self._nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self._handle)
 
     def _others(self) -> tuple[str, ...] | None:
         found = self._processes()
