@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import ceil
 
 from gputop import buffers
-from gputop.phases.turns import TURNS, UNCOALESCED_CYCLES
+from gputop.phases.turns import TURNS, UNCOALESCED_CYCLES, Turn
 from gputop.spec import (
     LAYERNORM_EPS,
     WORD_BYTES,
@@ -139,10 +139,25 @@ LEAST_SENDERS = 128
 """Blocks that send for weights, whatever the rows."""
 
 
+SENDING = Turn(5, 24)
+"""Of the loop that sends for a line a lane, by its machine code for sm_90."""
+
+
 def _weight_shapes(dims: Dims) -> dict[str, tuple[int, int]]:
     """Outputs and inner axis of every GEMM weight."""
     d, ff = dims.d_model, dims.d_ff
     return {"wqkv": (3 * d, d), "wo": (d, d), "w1": (ff, d), "w2": (d, ff), "whead": (dims.vocab, d)}
+
+
+def _lines_sent_for(task: Task, dims: Dims) -> tuple[int, ...]:
+    """Of each weight that is sent for."""
+    shapes = (_weight_shapes(dims)[name] for name in WEIGHTS_AFTER[task.site.phase])
+    return tuple(outputs * inner * WORD_BYTES // LINE_BYTES for outputs, inner in shapes)
+
+
+def _senders(task: Task) -> int:
+    """Blocks, of one warp: those with a row, and others that only send."""
+    return max(task.output.rows, LEAST_SENDERS)
 
 
 def _weights_ahead(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
@@ -154,19 +169,47 @@ def _weights_ahead(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Lau
     weights: list[WeightView | None] = [
         buffers.weight(name, layer, 0, shapes[name][0], *shapes[name], plan.layout) for name in names
     ]
-    lines = [shapes[name][0] * shapes[name][1] * WORD_BYTES // LINE_BYTES for name in names]
     absent = 2 - len(names)
     args = (
         *plain.args[:4],
         *weights,
         *[None] * absent,
         *plain.args[4:8],
-        *lines,
+        *_lines_sent_for(task, dims),
         *[0] * absent,
         plain.args[8],
     )
-    blocks = max(task.output.rows, LEAST_SENDERS)
-    return (replace(plain, entry="layernorm_weights_ahead", grid=(blocks, 1, 1), args=args, pdl=False),)
+    grid = (_senders(task), 1, 1)
+    return (replace(plain, entry="layernorm_weights_ahead", grid=grid, args=args, pdl=False),)
+
+
+def _weights_ahead_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
+    """Of a row in registers, and every line of the weights once, which nothing waits for.
+
+    Rows are asked for before sending begins, and needed after it: a block waits for the longer of the two.
+    L1 looks up each lane's line by itself.
+    """
+    task = tasks[0]
+    row = _row_in_registers_traffic(tasks, plan, dims)
+    (walk,) = row.chains
+    lines, senders = _lines_sent_for(task, dims), _senders(task)
+    turns = sum(ceil(count / (32 * senders)) for count in lines)
+    sending_cycles = turns * max(SENDING.cycles, UNCOALESCED_CYCLES)
+    sent_bytes = float(sum(lines) * LINE_BYTES)
+    vector_bytes = 2 * WORD_BYTES * task.output.columns if task.operand("gain") else 0
+    asked_at_once = WORD_BYTES * task.output.rows * task.output.columns + sent_bytes
+    assert row.l2_bytes is not None
+    assert row.l1_wavefronts is not None
+    assert row.warp_instructions is not None
+    return replace(
+        row,
+        dram_bytes=sent_bytes + vector_bytes,
+        l2_bytes=row.l2_bytes + sent_bytes,
+        l1_wavefronts=row.l1_wavefronts + sum(lines),
+        warp_instructions=row.warp_instructions + sum(lines) / 32 * SENDING.instructions,
+        chains=(walk, Chain(walk.cycles + sending_cycles, dram_waits=walk.dram_waits)),
+        bytes_in_flight_per_warp=asked_at_once / senders,
+    )
 
 
 def _row_in_registers_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
@@ -219,6 +262,6 @@ KERNELS = (
         source="layernorm/11_weights_ahead.cu",
         limits=_row_in_registers_limits,
         launches=_weights_ahead,
-        traffic=_row_in_registers_traffic,
+        traffic=_weights_ahead_traffic,
     ),
 )

@@ -217,6 +217,37 @@ def test_parts_are_waited_for_as_the_loop_is_unrolled(parts: int, waits: int) ->
     assert sum_waits(parts) == waits
 
 
+@pytest.mark.parametrize(
+    ("site", "weight_bytes", "turns"),
+    [("ln1", 4 * 768 * 4 * 768, 14 + 5), ("ln2", 2 * 4 * 768 * 3072, 18 + 18), ("lnf", 4 * 256 * 768, 2)],
+)
+def test_a_layernorm_that_sends_for_weights_asks_for_every_line_of_them(
+    site: str, weight_bytes: int, turns: int
+) -> None:
+    """From DRAM to L2, as many lines as its arguments say; what a block asks for it doesn't wait for.
+
+    In a turn 128 blocks of a warp send for 4096 lines.
+    """
+    plan = resolve("graph", (site, "layernorm_weights_ahead"))
+    step = next(step for step in steps(plan) if step.site == site)
+    ahead, rows = declared(step, plan), step.tasks[0].output.rows
+    plain = resolve("graph", (site, "layernorm_row_in_registers"))
+    alone = declared(next(step for step in steps(plain) if step.site == site), plain)
+    assert step.kernel.launches is not None
+    (launch,) = step.kernel.launches(step.tasks, plan, plan_dims(GPT2, plan))
+    assert 128 * sum(lines for lines in launch.args[10:12] if isinstance(lines, int)) == weight_bytes
+    assert ahead.dram_bytes == weight_bytes
+    assert alone.dram_bytes is None
+    assert alone.l2_bytes == 2 * 4 * rows * 768
+    assert ahead.l2_bytes == alone.l2_bytes + weight_bytes
+    assert alone.l1_wavefronts is not None
+    assert alone.warp_instructions is not None
+    assert ahead.l1_wavefronts == alone.l1_wavefronts + weight_bytes / 128
+    assert ahead.warp_instructions == alone.warp_instructions + weight_bytes / 128 / 32 * 5
+    assert ahead.bytes_in_flight_per_warp == (weight_bytes + 4 * rows * 768) / 128
+    assert ahead.chains == (*alone.chains, Chain(alone.chains[0].cycles + 32 * turns))
+
+
 def test_a_warp_with_no_row_of_its_own_costs_nothing() -> None:
     """The head's one row: of a block's 8 warps 7 leave."""
     naive = next(step for step in steps(resolve("naive")) if step.site == "head")
