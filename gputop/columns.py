@@ -125,6 +125,9 @@ COLUMNS: tuple[Column, ...] = (
     Column("question_floor_s", "s", "question", "Floor of the question, which no plan changes.", seconds),
     Column("host_bound", "", "host-bound", "Whether the host sets the wall time.", yes_no),
     Column("kind", "", "kind", "What its kernels do: gemm, attention, pointwise or other.", width=9),
+    Column(
+        "spill_bytes", "B", "spilled", "Registers a thread spills: stores and loads in its code.", size_bytes
+    ),
 )
 
 BY_KEY = {column.key: column for column in COLUMNS}

@@ -98,6 +98,8 @@ class Row:
     host_bound: bool | None = None
     kind: str | None = None
     """One of `spec.KINDS`; of a framework's pass, whose kernels are seen by kind alone, the phase too."""
+    spill_bytes: int | None = None
+    """Of a thread, stored to and loaded from local memory because registers ran out."""
 
 
 @dataclass(frozen=True, slots=True)

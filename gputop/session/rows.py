@@ -320,6 +320,7 @@ def _launch_columns(facts: LaunchFacts | None) -> dict[str, Any]:
         "waves": facts.waves,
         "warps_in_flight": facts.warps_in_flight,
         "cubin": facts.cubin,
+        "spill_bytes": facts.spill_bytes,
     }
 
 

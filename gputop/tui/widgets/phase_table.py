@@ -17,7 +17,7 @@ from gputop.tui.state import State
 from gputop.tui.widgets.device_line import gate_text
 from gputop.tui.widgets.keyed_table import Cells, KeyedTable
 from gputop.tui.widgets.quiet import Quiet
-from gputop.units import UNKNOWN, ratio, seconds, whole
+from gputop.units import UNKNOWN, ratio, seconds, size_bytes, whole
 
 UNDER_HALF = 0.5
 WIDE_HEADING = 60
@@ -281,6 +281,8 @@ def explain_phase(state: State, site: str) -> str:
         said.append(f"unexplained {unit.write(row.unexplained_s)}")
     if row.efficiency is not None and row.efficiency > 1:
         said.append("over floor: the floor or the timer is wrong")
+    if row.spill_bytes:
+        said.append(f"{size_bytes(row.spill_bytes)} of a thread's registers spilled")
     if row.timer:
         said.append(f"timer {row.timer}")
     if row.status:
