@@ -61,9 +61,9 @@ def beside_a_ladder(
     return found
 
 
-def whose(copies: Iterable[tuple[LaneSamples, LaneSamples]]) -> str:
+def whose(noise: NoiseFloors, copies: Iterable[tuple[LaneSamples, LaneSamples]]) -> str:
     """What a ladder says of the floors that its pairs are held to."""
-    words = [original.lane.plan.word for original, _ in copies]
+    words = [original.lane.plan.word for original, _ in copies if noise.count(original.lane.plan.word)]
     return f"A/A floor: from copies of {' and '.join(words)}" if words else "A/A floor: no copy was measured"
 
 

@@ -121,7 +121,7 @@ def _sample(
     finally:
         bench.lanes.drop_copies()
     ended = f"ended by: {stopped_because}"
-    return (ended, aa_copies.whose(copies)) if len(lanes) > 1 else (ended,)
+    return (ended, aa_copies.whose(bench.noise, copies)) if len(lanes) > 1 else (ended,)
 
 
 def _enough(bench: Bench, lanes: Sequence[LaneSamples]) -> str:

@@ -372,8 +372,9 @@ def test_a_ladder_measures_its_rungs_in_one_window(session: Session) -> None:
     else:
         assert not all(inside), "a miss, or open: an end lies outside"
     assert "per sequence" in batch.status
-    assert any(note.startswith("A/A floor: from copies of cpu-") for note in measured.notes)
-    assert session._bench.noise.count("cpu-threads") or session._bench.noise.count("cpu-blas")
+    known = [entry.rung for entry in measured.entries if session._bench.noise.count(entry.rung)]
+    floors = next(note for note in measured.notes if note.startswith("A/A floor: "))
+    assert ("from copies of" in floors) == any(word in floors for word in known)
     assert not any(copy for _, copy in session._bench.lanes._lanes), "copies are given back"
     for entry in measured.entries:
         assert entry.gate.ok
