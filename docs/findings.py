@@ -14,7 +14,7 @@ from itertools import pairwise
 from docs.evidence import NOT_MEASURED, Evidence, Pair
 from docs.loops import K_MAJOR, WMMA
 from gputop import units
-from gputop.cli.attribution import Saving, banked, predicted
+from gputop.cli.attribution import Saving, banked, first_foretold, predicted
 from gputop.cli.batches import forecast_ratio
 from gputop.cli.ladder_table import score_lines
 from gputop.results import Row
@@ -242,10 +242,19 @@ def _portfolio(evidence: Evidence) -> Reading:
     pairs = list(pairwise(known))
     saved = Saving.total([banked(before, entry) for before, entry in pairs]).value_s
     expected = Saving.total([predicted(before, entry) for before, entry in pairs]).value_s
-    if saved is None or not expected:
+    first = Saving.total([first_foretold(before, entry) for before, entry in pairs]).value_s
+    if saved is None or not expected or not first:
         return Reading()
     ours = f"predicted {units.seconds(expected)}, banked {units.seconds(saved)}"
-    return Reading(ours, abs(saved / expected - 1) < 0.25)
+    revised = [f"`{entry.rung}`" for _, entry in pairs if entry.foretold is not None]
+    near, first_near = (abs(saved / value - 1) < 0.25 for value in (expected, first))
+    if not revised:
+        return Reading(ours, near)
+    ours += f"; first foretold {units.seconds(first)}"
+    why = f"what was predicted of {' and '.join(revised)} was revised before the last measurement"
+    if near == first_near:
+        return Reading(ours, near, why)
+    return Reading(ours, None, f"{why}; by {'the revised' if near else 'the first'} figures alone it holds")
 
 
 def _tournament(evidence: Evidence) -> Reading:

@@ -16,7 +16,7 @@ from docs.evidence import NOT_MEASURED, Evidence
 from docs.findings import Finding
 from gputop import recording, units
 from gputop.cli.batches import rate
-from gputop.cli.ladder_table import hit_word, score_lines, within
+from gputop.cli.ladder_table import foretold_words, hit_word, score_lines, within
 from gputop.errors import BadInput, GputopError
 from gputop.recording import Recording
 from gputop.results import LadderEntry
@@ -141,7 +141,8 @@ def _predicted(entry: LadderEntry) -> str:
     if entry.predicted is None:
         return ""
     interval = _interval(entry.predicted, entry.predicted_lo, entry.predicted_hi)
-    return f"{interval} ({', '.join(filter(None, (entry.source, hit_word(entry))))})"
+    first = f"; first {foretold_words(entry.foretold)}" if entry.foretold else ""
+    return f"{interval} ({', '.join(filter(None, (entry.source, hit_word(entry))))}{first})"
 
 
 def _interval(value: float | None, lo: float | None, hi: float | None) -> str:

@@ -18,8 +18,9 @@ import msgspec
 
 from gputop.errors import BadInput
 from gputop.paths import PACKAGE
+from gputop.phases import rungs
 from gputop.reconcile import reconciled
-from gputop.results import Ceilings, DeviceFacts, Gate, Ladder, Window
+from gputop.results import Ceilings, DeviceFacts, Foretold, Gate, Ladder, LadderEntry, Window
 from gputop.spec import Workload
 from gputop.views import PlanView, RungView
 
@@ -230,7 +231,7 @@ def _collect(lines: Sequence[Line], source: str) -> Recording:
         views=tuple(line.view for line in lines if isinstance(line, PlanLine)),
         gates={line.plan: line.gate for line in lines if isinstance(line, GateLine)},
         windows=tuple(_reconciled(line.window) for line in lines if isinstance(line, WindowLine)),
-        ladder=ladders[-1] if ladders else None,
+        ladder=_as_foretold(ladders[-1]) if ladders else None,
         refusals={line.what: line.reason for line in lines if isinstance(line, RefusalLine)},
         whole=isinstance(lines[-1], EndLine),
         batches=batches[-1] if batches else None,
@@ -241,6 +242,21 @@ def _reconciled(window: Window) -> Window:
     """What is taken from other figures of the window is taken anew, so that old recordings gain by mends."""
     lanes = (replace(lane, rows=reconciled(lane.rows)) for lane in window.lanes)
     return replace(window, lanes=tuple(lanes))
+
+
+def _as_foretold(ladder: Ladder) -> Ladder:
+    """What was first predicted of a rung, where that recording was made before it was kept."""
+    revised = {rung.id: rung.prediction for rung in rungs() if rung.prediction and rung.prediction.first}
+
+    def with_first(entry: LadderEntry) -> LadderEntry:
+        known = revised.get(entry.rung)
+        recorded = (entry.predicted, entry.predicted_lo, entry.predicted_hi)
+        if known is None or entry.foretold is not None or recorded != (known.gain, known.lo, known.hi):
+            return entry
+        gain = (entry.ratio_before, entry.ratio_before_lo, entry.ratio_before_hi)
+        return replace(entry, foretold=Foretold.of(known, *gain))
+
+    return replace(ladder, entries=tuple(map(with_first, ladder.entries)))
 
 
 def _lean(value: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from gputop.spec import Prediction
 from gputop.spec import Verdict as Verdict
 
 SCHEMA_PHASES = "gputop.phases/1"
@@ -332,6 +333,31 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class Foretold:
+    """What was first predicted of a rung whose prediction was revised, and whether that held."""
+
+    gain: float
+    lo: float
+    hi: float
+    source: str
+    revised: str
+    """When it was, as in `revised when ...`."""
+    hit: bool | None = None
+    """As of `LadderEntry`."""
+
+    @classmethod
+    def of(
+        cls, prediction: Prediction, gain: float | None, lo: float | None, hi: float | None
+    ) -> Foretold | None:
+        """Beside a measured gain and its interval; None where the prediction is the first."""
+        first = prediction.first
+        if first is None:
+            return None
+        hit = first.holds(gain, lo, hi)
+        return cls(first.gain, first.lo, first.hi, first.source, prediction.revised, hit)
+
+
+@dataclass(frozen=True, slots=True)
 class LadderEntry:
     """One rung of a ladder measured in one window, beside what was predicted of it."""
 
@@ -391,6 +417,8 @@ class LadderEntry:
     through: str = ""
     """Of a recording shown without its first rung: that rung. What stands here against the first one shown is
     derived from both against that one, and its interval is wider than a pair's. Empty: measured."""
+    foretold: Foretold | None = None
+    """Where `predicted` was revised: what it was first."""
 
 
 @dataclass(frozen=True, slots=True)

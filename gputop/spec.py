@@ -364,6 +364,22 @@ class Prediction:
     lo: float
     hi: float
     source: Literal["sass", "floor", "phase table", "intuition"]
+    first: Prediction | None = None
+    """What was written down first, where the gain was foretold anew."""
+    revised: str = ""
+    """When that was, as in `revised when ...`."""
+
+    def holds(self, gain: float | None, lo: float | None, hi: float | None) -> bool | None:
+        """Whether a gain with its 99 % interval is as predicted; None where that straddles a bound.
+
+        Without an interval the gain alone decides; None without a gain.
+        """
+        low, high = (gain if end is None else end for end in (lo, hi))
+        if low is None or high is None:
+            return None
+        if self.lo <= low and high <= self.hi:
+            return True
+        return False if high < self.lo or self.hi < low else None
 
 
 RungKind = Literal["ladder", "oracle", "peer"]

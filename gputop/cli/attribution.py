@@ -56,6 +56,8 @@ def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
     pairs = list(pairwise(steps))
     all_banked = Saving.total([banked(before, entry) for before, entry in pairs])
     all_predicted = Saving.total([predicted(before, entry) for before, entry in pairs])
+    all_foretold = Saving.total([first_foretold(before, entry) for before, entry in pairs])
+    revised = ", ".join(entry.rung for _, entry in pairs if entry.foretold is not None)
     direct = Saving(last.saved_first_s, last.saved_first_lo_s, last.saved_first_hi_s)
     ratio = within(units.ratio(last.ratio_first), last.ratio_first_lo, last.ratio_first_hi)
     rows = [
@@ -71,7 +73,9 @@ def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
     return [
         terminal.paint(lines[0], "strong"),
         *lines[1:],
-        *_sentences(all_banked, all_predicted, direct, last),
+        *_off(all_banked, direct, last),
+        *_share(all_banked, all_predicted, "predicted in all"),
+        *(_share(all_banked, all_foretold, f"first foretold ({revised} revised)") if revised else ()),
         *_peers(ladder.entries, first, last),
     ]
 
@@ -101,10 +105,20 @@ def banked(before: LadderEntry, entry: LadderEntry) -> Saving:
 
 def predicted(before: LadderEntry, entry: LadderEntry) -> Saving:
     """The predicted gain as seconds, at the time that the rung before was measured at."""
+    return _expected(before, entry.predicted, entry.predicted_lo, entry.predicted_hi)
+
+
+def first_foretold(before: LadderEntry, entry: LadderEntry) -> Saving:
+    """The same by what was written down first, where the prediction was revised."""
+    first = entry.foretold
+    return predicted(before, entry) if first is None else _expected(before, first.gain, first.lo, first.hi)
+
+
+def _expected(before: LadderEntry, *gains: float | None) -> Saving:
+    """A gain, and its ends, as seconds of the rung before."""
     if before.device_s is None:
         return Saving(None)
     sequence_s = before.device_s / (before.batch or 1)
-    gains = (entry.predicted, entry.predicted_lo, entry.predicted_hi)
     return Saving(*(sequence_s * (1 - 1 / gain) if gain else None for gain in gains))
 
 
@@ -115,14 +129,17 @@ def _how(last: LadderEntry) -> str:
     return "measured directly, in the same window"
 
 
-def _sentences(saved: Saving, expected: Saving, direct: Saving, last: LadderEntry) -> Iterator[str]:
+def _off(saved: Saving, direct: Saving, last: LadderEntry) -> Iterator[str]:
     if saved.value_s is None or direct.value_s is None:
         return
     off = units.signed_seconds(saved.value_s - direct.value_s)
     whole = "what is derived of the whole" if last.through else "the direct measurement"
     yield f"the changes add up to {off} beside {whole}"
-    if expected.value_s:
-        yield f"banked {units.percent(saved.value_s / expected.value_s)} of what was predicted in all"
+
+
+def _share(saved: Saving, expected: Saving, what: str) -> Iterator[str]:
+    if saved.value_s is not None and expected.value_s:
+        yield f"banked {units.percent(saved.value_s / expected.value_s)} of what was {what}"
 
 
 def _peers(entries: Sequence[LadderEntry], first: LadderEntry, last: LadderEntry) -> Iterator[str]:

@@ -10,7 +10,7 @@ from gputop.cli.breakdown_table import peer_lines
 from gputop.cli.render import footnotes, joined
 from gputop.cli.tables import Heading, table
 from gputop.cli.terminal import Terminal
-from gputop.results import Ladder, LadderEntry
+from gputop.results import Foretold, Ladder, LadderEntry
 
 HEADINGS = (
     Heading("#", right=True, priority=9),
@@ -43,6 +43,7 @@ def ladder_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
         *lines[1:],
         *footnotes(notes, terminal),
         *(terminal.paint(note, "quiet") for note in ladder.notes),
+        *(terminal.paint(f"  {line}", "quiet") for line in revision_lines(ladder.entries)),
         *score_lines(ladder.entries),
         *_spaced(peer_lines(ladder.entries, terminal)),
     ]
@@ -52,8 +53,25 @@ def _spaced(lines: Sequence[str]) -> list[str]:
     return ["", *lines] if lines else []
 
 
+def revision_lines(entries: Sequence[LadderEntry]) -> list[str]:
+    """One line a rung whose prediction was revised: what it was first, and whether that held."""
+    return [
+        f"{entry.rung}: revised {entry.foretold.revised}; first {foretold_words(entry.foretold)}"
+        for entry in entries
+        if entry.foretold is not None
+    ]
+
+
+def foretold_words(first: Foretold) -> str:
+    """`1.05× [0.950, 1.20] floor, miss`."""
+    return f"{within(units.ratio(first.gain), first.lo, first.hi)} {first.source}, {HIT[first.hit]}"
+
+
 def score_lines(entries: Sequence[LadderEntry]) -> list[str]:
-    """One line: hits of all predictions, by what they rest on; nothing where none was measured."""
+    """One line: hits of all predictions, by what they rest on; nothing where none was measured.
+
+    Where some were revised, the hits of what was first foretold too.
+    """
     tried, hits = Counter[str](), Counter[str]()
     for entry in entries:
         if entry.hit is not None and entry.source is not None:
@@ -64,7 +82,17 @@ def score_lines(entries: Sequence[LadderEntry]) -> list[str]:
     parts = (f"{source} {hits[source]} of {tried[source]}" for source in sorted(tried))
     alone = any(entry.hit is not None and entry.ratio_before_lo is None for entry in entries)
     held = f"predictions held: {hits.total()} of {tried.total()}"
-    return [joined(held, *parts, *([BY_GAIN] if alone else []))]
+    return [joined(held + _first_score(entries), *parts, *([BY_GAIN] if alone else []))]
+
+
+def _first_score(entries: Sequence[LadderEntry]) -> str:
+    """`; 13 of 20 by what was first foretold (revised: a, b)`; empty where none was revised."""
+    revised = [entry.rung for entry in entries if entry.foretold is not None]
+    outcomes = [entry.hit if entry.foretold is None else entry.foretold.hit for entry in entries]
+    known = [hit for hit in outcomes if hit is not None]
+    if not revised:
+        return ""
+    return f"; {sum(known)} of {len(known)} by what was first foretold (revised: {', '.join(revised)})"
 
 
 def _rows(entries: Sequence[LadderEntry]) -> Iterator[tuple[str, ...]]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gputop import stats
-from gputop.results import Breakdown, Gate, LadderEntry, Tuned
+from gputop.results import Breakdown, Foretold, Gate, LadderEntry, Tuned
 from gputop.session.noise import NoiseFloors
 from gputop.session.peerforecast import PeerForecast
 from gputop.session.sampling import LaneSamples
-from gputop.spec import Plan, Prediction, Rung
+from gputop.spec import Plan, Rung
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +108,9 @@ def _entry(climb: Climb, earlier: Sequence[Climb], timed: Sequence[Climb], noise
         predicted_lo=prediction.lo,
         predicted_hi=prediction.hi,
         source=prediction.source,
-        hit=_hit(prediction, pair),
+        hit=prediction.holds(pair.ratio, pair.ratio_lo, pair.ratio_hi),
+        foretold=Foretold.of(prediction, pair.ratio, pair.ratio_lo, pair.ratio_hi),
     )
-
-
-def _hit(prediction: Prediction, pair: stats.Paired) -> bool | None:
-    """By the whole interval of the gain, None where it straddles a bound; by the gain where it has none."""
-    lo = pair.ratio if pair.ratio_lo is None else pair.ratio_lo
-    hi = pair.ratio if pair.ratio_hi is None else pair.ratio_hi
-    if lo is None or hi is None:
-        return None
-    if prediction.lo <= lo and hi <= prediction.hi:
-        return True
-    return False if hi < prediction.lo or prediction.hi < lo else None
 
 
 def _before(climb: Climb, earlier: Sequence[Climb]) -> Climb | None:

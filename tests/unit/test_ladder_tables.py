@@ -13,7 +13,7 @@ from gputop.cli.batches import batch_lines, batch_list
 from gputop.cli.ladder_table import hit_word, ladder_lines, score_lines
 from gputop.cli.routing_table import routing_lines
 from gputop.cli.terminal import Terminal
-from gputop.results import DeviceFacts, Gate, Ladder, LadderEntry
+from gputop.results import DeviceFacts, Foretold, Gate, Ladder, LadderEntry
 from gputop.routing import Route, Routing, headroom, judged
 
 WIDE = Terminal()
@@ -70,6 +70,24 @@ def test_hits_are_counted_by_what_the_prediction_rests_on() -> None:
     assert score_lines((A, B)) == ["predictions held: 1 of 1 · floor 1 of 1"]
     assert score_lines((A, replace(B, hit=None))) == []
     assert score_lines((A,)) == []
+
+
+REVISED = replace(B, foretold=Foretold(1.1, 0.9, 1.2, "phase table", "when it took other kernels", hit=False))
+"""Hit by what is predicted, missed by what was first foretold: 8 ms less what 1.1 times faster leaves."""
+
+
+def test_what_was_first_foretold_of_a_revised_prediction_stays_and_counts() -> None:
+    lines = ladder_lines(ladder(A, REVISED), WIDE)
+    assert "  b: revised when it took other kernels; first 1.10× [0.900, 1.20] phase table, miss" in lines
+    assert lines[-1] == (
+        "predictions held: 1 of 1; 0 of 1 by what was first foretold (revised: b) · floor 1 of 1"
+    )
+    unsure = replace(REVISED, foretold=replace(REVISED.foretold, hit=None))  # type: ignore[type-var]
+    assert "; 0 of 0 by" in score_lines((A, unsure))[0]
+    banked = attribution_lines(ladder(A, REVISED), WIDE)
+    assert "banked 133 % of what was predicted in all" in banked
+    assert "banked 550 % of what was first foretold (b revised)" in banked
+    assert not any("foretold" in each for each in attribution_lines(ladder(A, B), WIDE))
 
 
 def test_what_each_change_banked_stands_beside_what_it_was_to_bank() -> None:

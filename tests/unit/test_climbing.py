@@ -1,0 +1,85 @@
+"""Predictions held against gains, those that were revised by what they were first too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from gputop import recording
+from gputop.backends.base import Prepared
+from gputop.phases import rungs
+from gputop.recording import LadderLine, encode, parse
+from gputop.results import Foretold, Gate
+from gputop.session.climbing import Climb, entries
+from gputop.session.lanes import PreparedLane
+from gputop.session.noise import NoiseFloors
+from gputop.session.sampling import LaneSamples
+from gputop.spec import Plan, Prediction
+
+PASS = Gate("PASS", 1e-7, 1e-5)
+PREDICTION = Prediction(2.0, 1.5, 3.0, "floor")
+
+
+@pytest.mark.parametrize(
+    ("gain", "lo", "hi", "held"),
+    [
+        (2.0, 1.9, 2.1, True),
+        (2.0, 1.4, 2.1, None),
+        (1.2, 1.1, 1.3, False),
+        (3.3, 3.1, 3.5, False),
+        (2.0, None, None, True),
+        (4.0, None, None, False),
+        (None, None, None, None),
+    ],
+)
+def test_a_prediction_holds_by_the_whole_interval_of_the_gain(
+    gain: float | None, lo: float | None, hi: float | None, held: bool | None
+) -> None:
+    assert PREDICTION.holds(gain, lo, hi) is held
+
+
+def climb(rung: str, time_s: float) -> Climb:
+    """A rung whose every pass took that long."""
+    plan = Plan("cuda", rung, (), word=rung)
+    samples = LaneSamples(PreparedLane(plan, cast(Prepared, None), PASS, time_s))
+    samples.device_s = samples.wall_s = [time_s * (1 + 1e-4 * (turn % 2)) for turn in range(16)]
+    return Climb(plan, next(each for each in rungs() if each.id == rung), PASS, samples)
+
+
+def test_a_ladder_keeps_what_was_first_foretold_beside_what_is_predicted() -> None:
+    _, dispatch, cublaslt = entries(
+        [climb("algebra", 1.6e-3), climb("dispatch", 1e-3), climb("cublaslt", 0.9e-3)], NoiseFloors(0.003)
+    )
+    assert (dispatch.predicted, dispatch.hit) == (1.4, True)
+    assert dispatch.foretold is not None
+    assert (dispatch.foretold.gain, dispatch.foretold.hit) == (1.05, False)
+    assert cublaslt.foretold is not None
+    assert (cublaslt.hit, cublaslt.foretold.hit) == (True, True)
+    assert Foretold.of(PREDICTION, 2.0, 1.9, 2.1) is None, "it is the first"
+
+
+def test_every_revised_prediction_says_when_it_was() -> None:
+    found = {rung.id: rung.prediction for rung in rungs() if rung.prediction and rung.prediction.first}
+    assert set(found) == {"dispatch", "cublaslt", "flash", "megakernel"}
+    for prediction in found.values():
+        assert prediction.revised.startswith("when ")
+        assert prediction.first is not None
+        assert prediction.first.lo <= prediction.first.gain <= prediction.first.hi
+
+
+def test_a_recording_that_did_not_keep_what_was_first_foretold_is_read_with_it() -> None:
+    kept = recording.read(recording.shipped()["h200"])
+    assert kept.ladder is not None
+    by_rung = {entry.rung: entry for entry in kept.ladder.entries}
+    flash = by_rung["flash"]
+    assert flash.hit is True
+    assert flash.foretold is not None
+    assert (flash.foretold.gain, flash.foretold.source, flash.foretold.hit) == (1.06, "floor", False)
+    assert by_rung["coalesced"].foretold is None
+    other = replace(flash, foretold=None, predicted=1.3)
+    line = LadderLine(ladder=replace(kept.ladder, entries=(other, replace(flash, foretold=None), flash)))
+    read = parse(encode(kept.header) + encode(line), "a test").ladder
+    assert read is not None
+    assert [entry.foretold for entry in read.entries] == [None, flash.foretold, flash.foretold]
