@@ -4,7 +4,7 @@ Units are seconds, bytes, FLOPs and hertz. Figures of a phase are those of one p
 instances added. None is unknown, and what is built on it is unknown too.
 """
 
-from gputop.roofline.fit import Fit, fit, shape_factor
+from gputop.roofline.fit import Fit, fit
 from gputop.roofline.floors import (
     Efficiency,
     Floor,
@@ -16,7 +16,7 @@ from gputop.roofline.floors import (
 )
 from gputop.roofline.forecasts import Forecast, batched_s, forecast
 from gputop.roofline.rates import LAUNCH_COSTS, PIPES, Mode, Rates, best_pipe
-from gputop.roofline.reading import TERMS, Binding, Left, Part, binding, modelled_s, shares, what_is_left
+from gputop.roofline.reading import TERMS, Binding, Left, Part, binding, modelled_s, what_is_left
 from gputop.roofline.resources import Terms, moved_over_compulsory, terms
 
 __all__ = [
@@ -44,8 +44,6 @@ __all__ = [
     "forecast",
     "modelled_s",
     "moved_over_compulsory",
-    "shape_factor",
-    "shares",
     "sum_floor",
     "terms",
     "what_is_left",

@@ -35,8 +35,3 @@ def fit(rows: int, columns: int, tile: tuple[int, int], blocks: int, sm_count: i
     padded = ceil(rows / tile[0]) * tile[0] * ceil(columns / tile[1]) * tile[1]
     per_sm = blocks / sm_count
     return Fit(padding=padded / (rows * columns), idling=ceil(per_sm) / per_sm)
-
-
-def shape_factor(rows: int, columns: int, tile: tuple[int, int], blocks: int, sm_count: int) -> float:
-    """(padded / real work) x (blocks of the busiest SM / of the mean): both factors of `fit`."""
-    return fit(rows, columns, tile, blocks, sm_count).shape_factor

@@ -121,15 +121,6 @@ def what_is_left(floor_s: float | None, terms: Terms, time_s: float | None) -> L
     return Left((*parts, Part("unexplained", unexplained_s)), note)
 
 
-def shares(terms: Terms, time_s: float | None) -> tuple[tuple[str, float | None], ...]:
-    """Each term over the time: how much of that roof the phase uses. None where unknown."""
-    return tuple(
-        (name, None if seconds is None or not time_s else seconds / time_s)
-        for name in TERMS
-        for seconds in (_seconds(terms, name),)
-    )
-
-
 def _explained_s(known: Mapping[str, float]) -> float:
     """A kernel's start overlaps with nothing else of it, while the other terms may overlap each other."""
     others = (seconds for name, seconds in known.items() if name != "launch")

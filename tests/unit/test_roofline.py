@@ -20,7 +20,6 @@ from gputop.roofline import (
     fit,
     floor,
     moved_over_compulsory,
-    shape_factor,
     sum_floor,
     terms,
 )
@@ -143,17 +142,17 @@ def test_efficiency_is_never_clamped() -> None:
 
 def test_shape_of_a_starved_grid() -> None:
     """48 blocks for 80 SMs leave 32 of them idle."""
-    assert shape_factor(128, 768, (64, 32), 48, 80) == pytest.approx(80 / 48)
+    assert fit(128, 768, (64, 32), 48, 80).shape_factor == pytest.approx(80 / 48)
 
 
 def test_shape_of_a_last_wave_that_is_hardly_begun() -> None:
-    assert shape_factor(128, 128, (128, 128), 133, 132) == pytest.approx(2 * 132 / 133)
-    assert shape_factor(128, 128, (128, 128), 264, 132) == 1
+    assert fit(128, 128, (128, 128), 133, 132).shape_factor == pytest.approx(2 * 132 / 133)
+    assert fit(128, 128, (128, 128), 264, 132).shape_factor == 1
 
 
 def test_shape_of_blocks_that_share_an_sm() -> None:
     """1536 blocks are 12 on the busiest SM where the mean has 11.6, in however many waves they come."""
-    assert shape_factor(128, 3072, (8, 32), 1536, 132) == pytest.approx(12 * 132 / 1536)
+    assert fit(128, 3072, (8, 32), 1536, 132).shape_factor == pytest.approx(12 * 132 / 1536)
 
 
 def test_shape_of_a_tile_mostly_empty() -> None:
@@ -164,7 +163,7 @@ def test_shape_of_a_tile_mostly_empty() -> None:
 
 def test_no_shape_of_nothing() -> None:
     with pytest.raises(BadInput, match="at least 1"):
-        shape_factor(0, 768, (16, 16), 1, 1)
+        fit(0, 768, (16, 16), 1, 1)
 
 
 @given(
@@ -180,7 +179,7 @@ def test_a_shape_factor_is_never_below_one(
     both = fit(rows, columns, tile, blocks, sms)
     assert both.padding >= 1
     assert both.idling >= 1
-    assert both.shape_factor == shape_factor(rows, columns, tile, blocks, sms)
+    assert both.shape_factor == both.padding * both.idling
 
 
 # Terms

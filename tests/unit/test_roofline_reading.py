@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.roofline import TERMS, Terms, binding, forecast, shares, what_is_left
+from gputop.roofline import TERMS, Terms, binding, forecast, what_is_left
 
 # What binds
 
@@ -93,19 +93,6 @@ def test_without_a_floor_nothing_is_split() -> None:
     assert what_is_left(1.0, Terms(), None).get("unexplained") is None
 
 
-def test_shares_of_each_roof() -> None:
-    assert dict(shares(Terms(compute_s=1.0, l2_s=0.0), 4.0)) == {
-        "compute": 0.25,
-        "dram": None,
-        "l2": 0.0,
-        "l1": None,
-        "issue": None,
-        "latency": None,
-        "launch": None,
-    }
-    assert dict(shares(Terms(compute_s=1.0), None))["compute"] is None
-
-
 # Forecasts
 
 
@@ -181,7 +168,6 @@ def test_an_unknown_term_stays_unknown(floor_s: float | None, some: Terms, time_
     for name in TERMS[2:]:
         if getattr(some, f"{name}_s") is None:
             assert split.get(name) is None
-            assert dict(shares(some, time_s))[name] is None
             assert binding(some, time_s).binds != name
 
 
