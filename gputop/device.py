@@ -105,6 +105,9 @@ SANE_SHARE_BELOW: Mapping[tuple[str, str], float] = {
 ABOVE_WIDTH = 1.02
 """Clock readings are this exact; a probe beyond it did less than it counted."""
 
+BYTES_PER_SM_CLOCK = 256
+"""No SM moves more in a cycle: what its L1 gives a warp, 128 bytes, and as many out."""
+
 
 def gated_tensor_rate(device_name: str) -> bool:
     """Whether tensor cores run at half rate with fp32 accumulate, as on every GeForce card."""
@@ -131,7 +134,10 @@ def pipe_limit(
 
 
 def ceiling_status(value: float, limit: float | None, arch: str | int, pipe: str) -> str:
-    """`ok`, or why a measured FLOP/s is not to be trusted beside `pipe_limit`."""
+    """`ok`, or why a measured FLOP/s is not to be trusted beside `pipe_limit`.
+
+    `ok: ` and the share for a path that is known to reach no more of its pipe.
+    """
     if limit is None:
         return "unchecked: the pipe's width or its clock is not known"
     share = value / limit
@@ -140,6 +146,8 @@ def ceiling_status(value: float, limit: float | None, arch: str | int, pipe: str
         return f"above the hardware: {share:.0%} of SMs x rate x clock, so clock or FLOP count is wrong"
     if share < least:
         return f"low: {share:.0%} of SMs x rate x clock, a working probe reaches {least:.0%}"
+    if share < SANE_SHARE:
+        return f"ok: {share:.0%} of SMs x rate x clock, which this path can't fill on {arch_name(arch)}"
     return "ok"
 
 

@@ -165,11 +165,14 @@ def _read(
 
 
 def _untrusted(ceilings: Ceilings) -> tuple[str, ...]:
-    """What is wrong with the ceilings, once each."""
+    """What is wrong with the ceilings, once each. `ok: ` and a share is a path's own limit, not a fault."""
     if not ceilings.items:
         return (f"{NO_CEILINGS}: floors and what binds come with the next window",)
-    reasons = dict.fromkeys(item.status for item in ceilings.items if item.status != "ok")
-    return tuple(f"ceilings: {reason}; `gputop calibrate --force` measures them again" for reason in reasons)
+    wrong = (item.status for item in ceilings.items if not item.status.startswith("ok"))
+    return tuple(
+        f"ceilings: {reason}; `gputop calibrate --force` measures them again"
+        for reason in dict.fromkeys(wrong)
+    )
 
 
 def _lane(role: Role, lane: PreparedLane, samples: LaneSamples | None, rows: tuple[Row, ...]) -> Lane:

@@ -49,7 +49,7 @@ def test_all_are_measured_and_trusted(measured: tuple[str, Ceilings]) -> None:
     _, ceilings = measured
     items = {item.name: item for item in ceilings.items}
     assert set(EXPECTED) <= set(items)
-    bad = {item.name: item.status for item in ceilings.items if item.status != "ok"}
+    bad = {item.name: item.status for item in ceilings.items if not item.status.startswith("ok")}
     assert not bad, {name: (status, items[name].value, items[name].how) for name, status in bad.items()}
 
 

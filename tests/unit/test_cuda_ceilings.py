@@ -10,9 +10,14 @@ import msgspec
 import pytest
 
 from gputop.backends.cuda import ceilings
+from gputop.backends.cuda.health import Nvml
+from gputop.backends.cuda.probes import clock_words
 from gputop.results import Ceiling, Ceilings, DeviceFacts
+from tests.unit.test_cuda_health import UUID, nvml, of_card, refuse
 
-FACTS = DeviceFacts(backend="cuda", name="A GPU", uuid="GPU-1", driver="580.1", versions="as tested")
+FACTS = DeviceFacts(
+    backend="cuda", name="A GPU", uuid=UUID, driver="580.1", arch="sm_90", sm_count=132, versions="as tested"
+)
 KEPT = Ceilings(
     "A GPU",
     "580.1",
@@ -27,6 +32,13 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
+def set_clocks(monkeypatch: pytest.MonkeyPatch, highest: int | None, wanted: int | None = None) -> None:
+    """In MHz, as NVML tells them of the device; None: it does not."""
+    told = {"nvmlDeviceGetMaxClockInfo": highest, "nvmlDeviceGetApplicationsClock": wanted}
+    module = nvml(**{name: of_card(value) if value else refuse for name, value in told.items()})
+    monkeypatch.setattr(ceilings, "Nvml", lambda uuid: Nvml(uuid, module))
+
+
 def with_item(**changes: object) -> Ceilings:
     first, *others = KEPT.items
     return replace(KEPT, items=(replace(first, **changes), *others))  # type: ignore[arg-type]
@@ -38,6 +50,19 @@ def test_what_was_measured_is_read_back_on_that_device_only() -> None:
     assert ceilings.load(FACTS) == KEPT
     assert ceilings.load(replace(FACTS, uuid="GPU-2")) is None
     assert ceilings.load(replace(FACTS, driver="590.1")) is None
+
+
+def test_they_are_those_of_the_clock_that_the_device_is_set_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = ((None, None), (1980, None), (1980, 1200), (1755, 1200))
+    for number, clocks in enumerate(settings):
+        set_clocks(monkeypatch, *clocks)
+        assert ceilings.load(FACTS) is None
+        ceilings.save(FACTS, replace(KEPT, time_utc=str(number)))
+    for number, clocks in enumerate(settings):
+        set_clocks(monkeypatch, *clocks)
+        kept = ceilings.load(FACTS)
+        assert kept is not None
+        assert kept.time_utc == str(number)
 
 
 def test_one_below_what_was_expected_is_kept_with_its_word() -> None:
@@ -54,6 +79,38 @@ def test_what_is_no_rate_is_neither_kept_nor_read(value: float, cache: Path) -> 
     (file,) = cache.rglob("*.json")
     file.write_bytes(file.read_bytes().replace(b"100000000000.0", b"-1.0", 1))
     assert ceilings.load(FACTS) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "change"),
+    [
+        ("fp32", "FLOP/s", {"value": 68.4e12}),
+        ("fp32", "FLOP/s", {"sustained": 1e15}),
+        ("fp32", "FLOP/s", {"value": 68.4e12, "clock_hz": 9e12}),
+        ("fp32", "FLOP/s", {"value": 40e12, "clock_hz": 1e9}),
+        ("dram_read", "B/s", {"value": 1e15}),
+        ("dram_read", "B/s", {"sustained": 0.0}),
+        ("fp32", "FLOP/s", {"library": 0.0}),
+    ],
+)
+def test_what_the_device_can_not_do_is_measured_anew(
+    monkeypatch: pytest.MonkeyPatch, cache: Path, name: str, unit: str, change: dict[str, float]
+) -> None:
+    set_clocks(monkeypatch, 1980)
+    sound = Ceiling(name, 4e12, unit, "as tested")  # type: ignore[arg-type]
+    others = tuple(item for item in KEPT.items if item.name != name)
+    ceilings.save(FACTS, replace(KEPT, items=(sound, *others)))
+    assert ceilings.load(FACTS) is not None
+    (file,) = cache.rglob("*.json")
+    absurd = replace(KEPT, items=(replace(sound, **change), *others))  # type: ignore[arg-type]
+    file.write_bytes(msgspec.json.encode(absurd))
+    assert ceilings.load(FACTS) is None
+
+
+def test_without_a_counter_of_our_own_the_clock_is_nvmls() -> None:
+    assert clock_words(1.755e9, 1.8e9) == "sustained at 1.755 GHz (NVML: 1.800 GHz)"
+    assert clock_words(None, 1.8e9) == "sustained at 1.800 GHz by NVML"
+    assert clock_words(None, None) == "clock unknown"
 
 
 def test_a_file_that_lacks_a_ceiling_or_is_broken_is_not_read(cache: Path) -> None:

@@ -1,4 +1,4 @@
-"""This device's peaks: measured once for device, driver and version of gputop, then read back."""
+"""This device's peaks: measured once for device, driver, clock and version of gputop, then read back."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from gputop import __version__
 from gputop.backends.base import Say
 from gputop.backends.cuda.bind import Libraries
 from gputop.backends.cuda.context import Context
-from gputop.backends.cuda.health import Nvml
+from gputop.backends.cuda.health import Nvml, SmClocks
 from gputop.backends.cuda.probes_latency import LatencyProbes
 from gputop.backends.cuda.probes_launch import LaunchProbes
 from gputop.backends.cuda.probes_math import MATH_PROBES, MathProbes
 from gputop.backends.cuda.probes_memory import MemoryProbes
 from gputop.backends.cuda.timing import Timer
 from gputop.backends.cuda.tools import Tools
+from gputop.device import ABOVE_WIDTH, BYTES_PER_SM_CLOCK, pipe_limit
 from gputop.paths import cache_dir, keep
 from gputop.results import SCHEMA_CEILINGS, Ceiling, Ceilings, DeviceFacts
 
@@ -82,30 +83,64 @@ class Prober:
 
 def load(facts: DeviceFacts) -> Ceilings | None:
     """What was measured before on this device; None where there is nothing to trust."""
+    clocks = _clocks(facts)
     try:
-        kept = msgspec.json.decode(_file(facts).read_bytes(), type=Ceilings)
+        kept = msgspec.json.decode(_file(facts, clocks).read_bytes(), type=Ceilings)
     except (OSError, msgspec.DecodeError):
         return None
-    return kept if _trusted(kept) else None
+    return kept if _trusted(kept, facts, clocks) else None
 
 
 def save(facts: DeviceFacts, ceilings: Ceilings) -> None:
     """Keep them if they can be trusted."""
-    if _trusted(ceilings):
-        keep(_file(facts), msgspec.json.encode(ceilings))
+    clocks = _clocks(facts)
+    if _trusted(ceilings, facts, clocks):
+        keep(_file(facts, clocks), msgspec.json.encode(ceilings))
 
 
-def _trusted(ceilings: Ceilings) -> bool:
-    """Whether what every device has is there, and each is a rate or a time.
+def _trusted(ceilings: Ceilings, facts: DeviceFacts, clocks: SmClocks) -> bool:
+    """Whether what every device has is there, and each is a rate or a time that the device can have.
 
     One below what the hardware should reach is kept with its status, which windows repeat: measuring it
     again at every start would take seconds and say the same.
     """
     return {item.name for item in ceilings.items} >= set(NAMES) and all(
-        0 < item.value < math.inf for item in ceilings.items
+        _possible(item, facts, clocks) for item in ceilings.items
     )
 
 
-def _file(facts: DeviceFacts) -> Path:
-    key = (SCHEMA_CEILINGS, str(facts.uuid), str(facts.driver), facts.versions, __version__)
+def _possible(item: Ceiling, facts: DeviceFacts, clocks: SmClocks) -> bool:
+    measured = [value for value in (item.value, item.sustained) if value is not None]
+    figures = (
+        *measured,
+        *(value for value in (item.limit, item.library, item.clock_hz) if value is not None),
+    )
+    if not all(0 < figure < math.inf for figure in figures):
+        return False
+    known_hz = [clock for clock in (item.clock_hz, clocks.highest_hz) if clock is not None]
+    most = _most(item, facts, min(known_hz, default=None))
+    return most is None or max(measured) <= ABOVE_WIDTH * most
+
+
+def _most(item: Ceiling, facts: DeviceFacts, clock_hz: float | None) -> float | None:
+    """What the device's width allows at this clock, in the ceiling's unit; None where that is not known."""
+    if item.unit == "s" or clock_hz is None or not facts.sm_count or not facts.arch:
+        return None
+    if item.unit == "B/s":
+        return facts.sm_count * BYTES_PER_SM_CLOCK * clock_hz
+    return pipe_limit(facts.arch, item.name, facts.sm_count, clock_hz, facts.name)
+
+
+def _clocks(facts: DeviceFacts) -> SmClocks:
+    """As the device is set at this moment."""
+    nvml = Nvml(facts.uuid)
+    try:
+        return nvml.sm_clocks()
+    finally:
+        nvml.close()
+
+
+def _file(facts: DeviceFacts, clocks: SmClocks) -> Path:
+    clock = f"{clocks.highest_hz} {clocks.wanted_hz}"
+    key = (SCHEMA_CEILINGS, str(facts.uuid), str(facts.driver), clock, facts.versions, __version__)
     return cache_dir("ceilings") / f"cuda-{hashlib.sha256(chr(10).join(key).encode()).hexdigest()[:16]}.json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,6 +28,16 @@ REASONS = (
     (0x100, "display clock"),
 )
 """Bits of nvmlClocksEventReason*. Idle (0x1) is left out: between windows every device idles."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmClocks:
+    """What this device's SM clock is set to; None is not told here."""
+
+    highest_hz: float | None
+    """What it can reach."""
+    wanted_hz: float | None
+    """The applications' clock that is set, where the device has one: it may go beyond by itself."""
 
 
 class Nvml:
@@ -93,6 +104,15 @@ class Nvml:
 
     def sm_clock_hz(self) -> float | None:
         return self.health().sm_clock_hz
+
+    def sm_clocks(self) -> SmClocks:
+        """Of a MIG instance those of its card. A clock that is locked NVML does not tell."""
+        nvml, card = self._nvml, self._card
+        if card is None:
+            return SmClocks(None, None)
+        highest = self._ask(lambda: nvml.nvmlDeviceGetMaxClockInfo(card, nvml.NVML_CLOCK_SM))
+        wanted = self._ask(lambda: nvml.nvmlDeviceGetApplicationsClock(card, nvml.NVML_CLOCK_SM))
+        return SmClocks(highest * MEGA if highest else None, wanted * MEGA if wanted else None)
 
     def driver(self) -> str | None:
         """Version of the display driver, `580.65.06`."""

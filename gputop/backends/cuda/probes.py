@@ -89,7 +89,7 @@ class Stopwatch:
 def clock_words(device_hz: float | None, nvml_hz: float | None) -> str:
     """`sustained at 1.755 GHz (NVML: 1.755 GHz)`, as far as it is known."""
     if device_hz is None:
-        return "clock unknown"
+        return "clock unknown" if nvml_hz is None else f"sustained at {nvml_hz / 1e9:.3f} GHz by NVML"
     seen = f" (NVML: {nvml_hz / 1e9:.3f} GHz)" if nvml_hz is not None else ""
     return f"sustained at {device_hz / 1e9:.3f} GHz{seen}"
 
