@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gputop.phases.gemm_cuda import COVERS, cluster_arguments, parts, store_launch
 from gputop.phases.gemm_cuda_traffic import WAVEFRONTS_PER_LOAD, Blocking, Loop, copy_wavefronts, traffic
+from gputop.phases.multiples import too_short, uneven
 from gputop.phases.turns import TURNS
 from gputop.spec import WORD_BYTES, Dims, Kernel, Launch, Plan, Task, Traffic
 
@@ -52,14 +53,13 @@ def _launches(tile: Tile, splits: int, task: Task, plan: Plan, dims: Dims) -> tu
 
 
 def _limits(name: str, tile: Tile, splits: int, task: Task, plan: Plan, dims: Dims) -> str | None:
-    inner, output = task.site.inner, parts(task, plan, dims)[0].output
-    sizes = (("rows", output.rows, ROWS), ("columns", output.columns, tile.columns), ("inner", inner, DEPTH))
-    for what, size, multiple in sizes:
-        if size % multiple:
-            return f"{name} needs {what} a multiple of {multiple}, and {task.site.name} has {size}"
-    if inner < splits * DEPTH:
-        return f"{name} divides the inner axis by {splits}, and {task.site.name} has {inner}"
-    return None
+    site, output = task.site, parts(task, plan, dims)[0].output
+    sizes = (
+        ("rows", output.rows, ROWS),
+        ("columns", output.columns, tile.columns),
+        ("inner", site.inner, DEPTH),
+    )
+    return uneven(name, site, sizes) or too_short(name, site, splits, DEPTH)
 
 
 def _traffic(tile: Tile, splits: int, task: Task, plan: Plan, dims: Dims) -> Traffic:

@@ -14,6 +14,7 @@ from gputop.phases.gemm_cuda_traffic import (
     l2_bytes_after,
     launches_after,
 )
+from gputop.phases.multiples import too_short, uneven
 from gputop.phases.turns import TURNS
 from gputop.spec import WORD_BYTES, Chain, Dims, Kernel, Launch, Plan, Task, Traffic
 
@@ -68,16 +69,11 @@ def _launches(tile: Tile, splits: int, task: Task, plan: Plan, dims: Dims) -> tu
 
 
 def _limits(name: str, splits: int, task: Task, plan: Plan, dims: Dims) -> str | None:
-    inner, output = task.site.inner, parts(task, plan, dims)[0].output
+    site, output = task.site, parts(task, plan, dims)[0].output
     if output.rows > ROWS:
-        return f"{name} takes up to {ROWS} rows, and {task.site.name} has {output.rows}"
-    if inner % DEPTH:
-        return f"{name} needs inner a multiple of {DEPTH}, and {task.site.name} has {inner}"
-    if output.columns % 4:
-        return f"{name} needs columns a multiple of 4, and {task.site.name} has {output.columns}"
-    if inner < splits * DEPTH:
-        return f"{name} divides the inner axis by {splits}, and {task.site.name} has {inner}"
-    return None
+        return f"{name} takes up to {ROWS} rows, and {site.name} has {output.rows}"
+    sizes = ("inner", site.inner, DEPTH), ("columns", output.columns, 4)
+    return uneven(name, site, sizes) or too_short(name, site, splits, DEPTH)
 
 
 def _traffic(tile: Tile, splits: int, task: Task, products: int, fused: bool) -> Traffic:

@@ -7,6 +7,7 @@ from math import ceil
 
 from gputop.phases import attention_cuda, embed_cuda, gemm_cuda, layernorm_cuda
 from gputop.phases.gemm_cuda_traffic import Blocking, Loop, copy_wavefronts, traffic
+from gputop.phases.multiples import uneven
 from gputop.phases.turns import TURNS
 from gputop.spec import (
     LAYERNORM_EPS,
@@ -120,9 +121,7 @@ def _limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     site = task.site
     if site.name in PRODUCTS:
         sizes = ("rows", site.rows, TILE), ("columns", site.columns, TILE), ("inner", site.inner, DEPTH)
-        for what, size, multiple in sizes:
-            if size % multiple:
-                return f"{NAME} needs {what} a multiple of {multiple}, and {site.name} has {size}"
+        return uneven(NAME, site, sizes)
     return None
 
 
