@@ -8,7 +8,7 @@ from gputop.spec import Site
 
 
 def uneven(name: str, site: Site, sizes: Iterable[tuple[str, int, int]]) -> str | None:
-    """Why kernel `name` can't serve the site: the first (what, size, multiple) that is none; None if all are."""
+    """Why kernel `name` can't serve the site: the first (what, size, multiple) that is not one; else None."""
     return next(
         (
             f"{name} needs {what} a multiple of {multiple}, and {site.name} has {size}"
