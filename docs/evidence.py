@@ -14,6 +14,7 @@ from gputop.session.rungpair import pair_of
 from gputop.views import PlanView
 
 NOT_MEASURED = "not measured here"
+NOT_TOGETHER = "no one window holds both"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,17 @@ class Evidence:
                 if lane is not None and lane.plan == rung and lane.rows:
                     return {row.phase: row for row in lane.rows}
         return {}
+
+    def together(self, a: str, b: str) -> tuple[dict[str, Row], dict[str, Row]] | None:
+        """The phase tables of both from one window, by site; None where no one window holds both."""
+        for kept in self.recordings:
+            for window in kept.windows:
+                tables = {
+                    lane.plan: {row.phase: row for row in lane.rows} for lane in window.lanes if lane.rows
+                }
+                if a in tables and b in tables:
+                    return tables[a], tables[b]
+        return None
 
     def ceiling(self, rung: str, *names: str) -> float | None:
         """The largest of these measured peaks of the device that ran the rung."""

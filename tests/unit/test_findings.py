@@ -17,7 +17,7 @@ from docs.write_findings import BEGIN, END, NO_RECORDING, findings_page, main, r
 from gputop import recording, units
 from gputop.errors import BadInput
 from gputop.recording import Recording
-from gputop.results import Comparison, Delta, Gate, Ladder, LadderEntry
+from gputop.results import Breakdown, Comparison, Delta, Gate, Ladder, LadderEntry, Window
 
 FINDINGS = (*findings.FINDINGS, *story.FINDINGS)
 ROOT = Path(__file__).resolve().parents[2]
@@ -167,11 +167,55 @@ def test_products_by_hand_are_held_against_the_librarys(kept: Recording) -> None
     """Where they lose, what the loop issues and what the library runs stand beside it."""
     recorded = Evidence(tuple(recording.read(path) for path in recording.shipped().values()))
     found = reading("Tensor cores by hand", recorded)
-    assert "wo" in found.ours
+    assert "of wo and w2 no one window holds both" in found.ours
+    assert "in the ladder's window" in found.ours
+    assert found.held is None
     assert "HMMA.1684" in found.why
     assert "the library runs `" in found.why
     assert "_Z" not in found.why
     assert reading("Tensor cores by hand", Evidence((kept,))) == Reading()
+
+
+def with_plans(window: Window, current: str, pinned: str) -> Window:
+    """The window as if it had paired these."""
+    (lane, *_) = window.lanes
+    lanes = (replace(lane, plan=current, role="current"), replace(lane, plan=pinned, role="pinned"))
+    return replace(window, lanes=lanes, comparison=None)
+
+
+def test_phases_of_two_rungs_are_compared_only_where_one_window_holds_both() -> None:
+    shipped = recording.read(recording.shipped()["h200"])
+    assert "in one window" in reading("warps that it lacked", Evidence((shipped,))).ours
+    assert "in one window" in reading("shuffle trees", Evidence((shipped,))).ours
+    assert "in one window" in reading("start early close", Evidence((shipped,))).ours
+    alone = tuple(replace(window, lanes=window.lanes[:1], comparison=None) for window in shipped.windows)
+    apart = Evidence((replace(shipped, windows=alone),))
+    for claim in ("warps that it lacked", "shuffle trees", "start early close"):
+        found = reading(claim, apart)
+        assert found.ours == "no one window holds both"
+        assert found.held is None
+
+
+def test_products_by_hand_are_decided_where_one_window_holds_both() -> None:
+    shipped = recording.read(recording.shipped()["h200"])
+    own = next(window for window in shipped.windows if window.lanes[0].plan == "wmma")
+    both = with_plans(own, "wmma", "oracle-tf32")
+    found = reading("Tensor cores by hand", Evidence((replace(shipped, windows=(both, *shipped.windows)),)))
+    assert "in one window" in found.ours
+    assert found.held is False, "the same times"
+
+
+def test_fp32_products_are_summed_in_the_ladders_window(kept: Recording) -> None:
+    def products(rung: str, gemm_s: float | None) -> LadderEntry:
+        return entry(rung, 1.0, breakdown=Breakdown(gemm_s=gemm_s))
+
+    claim = "written against their machine code"
+    ahead = with_ladder(kept, products("sass-fp32", 9e-4), products("oracle-fp32", 10e-4))
+    assert reading(claim, ahead).held is True
+    assert "900 µs against 1.00 ms" in reading(claim, ahead).ours
+    behind = with_ladder(kept, products("sass-fp32", 10e-4), products("oracle-fp32", 9e-4))
+    assert reading(claim, behind).held is False
+    assert reading(claim, with_ladder(kept, products("sass-fp32", None))) == Reading()
 
 
 def test_what_is_checked_in_is_what_the_shipped_recordings_say() -> None:
