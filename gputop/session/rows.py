@@ -12,6 +12,7 @@ from gputop.reconcile import residual_s
 from gputop.results import SCHEMA_PHASES, Comparison, Delta, DeviceFacts, Health, Row
 from gputop.roofline import Floor
 from gputop.roofline.rates import total
+from gputop.session import disturbance
 from gputop.session.comparing import TIMER_STEPS
 from gputop.session.model import SiteModel
 from gputop.session.sampling import LaneSamples
@@ -63,7 +64,8 @@ def lane_rows(
         _site_row(base, occasion, samples, model, facts.get(model.name), physics, deltas.get(model.name))
         for model in physics.sites
     ] or [_kind_row(base, samples, kind, facts.get(kind)) for kind in KINDS if samples.site_s(kind)]
-    return (*sites, *_totals(base, samples, dims, sites, physics, comparison))
+    shared = disturbance.shared(occasion.health)
+    return (*sites, *_totals(base, samples, dims, sites, physics, comparison, shared))
 
 
 def _base(occasion: Occasion, samples: LaneSamples, dims: Dims, comparison: Comparison | None) -> Row:
@@ -180,6 +182,7 @@ def _totals(
     sites: list[Row],
     physics: Physics,
     comparison: Comparison | None,
+    shared: str,
 ) -> Iterable[Row]:
     device, wall = stats.summarize(samples.device_s), stats.summarize(samples.wall_s)
     submit_s = _median(samples.submit_s)
@@ -219,7 +222,7 @@ def _totals(
         tokens_per_s=_rate(dims.tokens, device.median),
         host_bound=host_bound(samples),
         **_delta_columns(comparison.get("device") if comparison else None),
-        status=_status(share.note, _delta_status(comparison, "device")),
+        status=_status(share.note, _delta_status(comparison, "device"), shared),
     )
     yield replace(
         base,
@@ -229,7 +232,7 @@ def _totals(
         timer="perf_counter",
         tokens_per_s=_rate(dims.tokens, wall.median),
         **_delta_columns(comparison.get("wall") if comparison else None),
-        status=_status(_delta_status(comparison, "wall")),
+        status=_status(_delta_status(comparison, "wall"), shared),
     )
     yield replace(base, phase="residual", time_s=residual_s(device.median, sum_s, gaps_s))
 

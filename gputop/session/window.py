@@ -11,7 +11,7 @@ from typing import Literal
 from gputop import stats
 from gputop.backends.base import Say
 from gputop.results import Ceilings, Comparison, Lane, Row, Window
-from gputop.session import aa_copies, comparing
+from gputop.session import aa_copies, comparing, disturbance
 from gputop.session.bench import Bench
 from gputop.session.lanes import PreparedLane
 from gputop.session.model import Machine
@@ -53,10 +53,13 @@ def _measure(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
     bench.windows += 1
     lanes = _prepare(bench, order, say)
     sampled = {role: LaneSamples(lane) for role, lane in lanes.items() if lane.gate.ok}
+    before = bench.backend.health()
     time_utc, start = datetime.now(UTC).isoformat(timespec="seconds"), perf_counter()
     stopped_because, comparison, notes = _sample(bench, sampled, order.seconds, stop, say)
     seconds = perf_counter() - start
-    health = bench.backend.health()
+    after = bench.backend.health()
+    health = disturbance.joined(before, after)
+    notes = (*notes, *disturbance.notes(before, after))
     occasion = Occasion(
         number=bench.windows,
         time_utc=time_utc,
