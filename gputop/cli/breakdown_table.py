@@ -136,10 +136,12 @@ def _forecast_lines(peer: LadderEntry, terminal: Terminal) -> list[str]:
     if peer.forecast_s is None or peer.device_s is None:
         return [f"{peer.rung}: not forecast; measured {units.seconds(peer.device_s)}"]
     off = units.ratio(peer.device_s / peer.forecast_s)
+    launches = peer.breakdown.launches if peer.breakdown else None
+    measured = f"measured {launches} launches; forecast " if launches is not None else ""
     return [
         f"{peer.rung}: forecast {units.seconds(peer.forecast_s)}, measured {units.seconds(peer.device_s)},"
         f" {off} the forecast",
-        terminal.paint(f"  from {peer.forecast_from}", "quiet"),
+        terminal.paint(f"  {measured}from {peer.forecast_from}", "quiet"),
     ]
 
 

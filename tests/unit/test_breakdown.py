@@ -157,10 +157,14 @@ def test_a_ladder_shows_its_peers_by_kind_against_their_forecast() -> None:
     own = LadderEntry("graph", 15, "ladder", "idea", (), GATE, 270e-6, batch=1, breakdown=of_rows(OURS))
     peer = LadderEntry(
         "torch-compile", 13, "peer", "idea", (), GATE, 360e-6, 6e-4, batch=1, breakdown=of_rows(THEIRS),
-        forecast_s=300e-6, forecast_from="fusion", host_bound=True,
+        forecast_s=300e-6, forecast_from="147 launches", host_bound=True,
     )  # fmt: skip
     lines = peer_lines((own, peer), WIDE)
     assert "torch-compile: forecast 300 µs, measured 360 µs, 1.20× the forecast" in lines
+    assert peer.breakdown is not None
+    assert f"  measured {peer.breakdown.launches} launches; forecast from 147 launches" in lines
+    unknown = replace(peer, breakdown=replace(peer.breakdown, launches=None))
+    assert "  from 147 launches" in peer_lines((own, unknown), WIDE)
     assert any(line.startswith("torch-compile takes 90.0 µs more than graph") for line in lines)
     assert "torch-compile is host-bound: 600 µs as used" in lines
     assert peer_lines((own,), WIDE) == []
