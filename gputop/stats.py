@@ -40,6 +40,8 @@ _MAX_CORRELATION = 0.7
 """Of neighbouring blocks; few blocks can't tell more of it from a drift."""
 _PRIOR_COPIES = 2
 """Copies that the prior behind `aa_floor` weighs."""
+_WIDEST_PERCENT = 0.5
+"""Half width up to which log ratios read as percentages: exp(0.5) is 1.6."""
 _LARGEST_EXPONENT = 700.0
 """exp and sinh of more do not fit a float: such a ratio is unknown."""
 
@@ -211,7 +213,7 @@ def verdict(result: Paired, floor: float) -> tuple[Verdict, str]:
     if -floor <= result.lo and result.hi <= floor:
         return "SAME", ""
     if result.lo < -floor and result.hi > floor:
-        return "UNRESOLVED", f"spread too wide: +-{_percent(result.half_width)}"
+        return "UNRESOLVED", f"spread too wide: {_spread(result.half_width)}"
     return "UNRESOLVED", f"interval crosses the A/A floor of {_percent(floor)}"
 
 
@@ -348,6 +350,14 @@ def _pairs(rounds: Floats) -> Floats:
 
 def _all_positive(times: Floats) -> bool:
     return bool(np.all(np.isfinite(times) & (times > 0)))
+
+
+def _spread(half_width: float) -> str:
+    """A half width of log ratios; beyond `_WIDEST_PERCENT` a percentage of them is none of the ratio."""
+    if half_width <= _WIDEST_PERCENT:
+        return f"+-{_percent(half_width)}"
+    factor = _exp(half_width)
+    return "a factor without end" if factor is None else f"a factor of {factor:.2g} either way"
 
 
 def _percent(share: float) -> str:
