@@ -27,10 +27,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from gputop.cli.probes import PROBES, answer_apart
-    from gputop.cli.terminal import Terminal, print_data
+    from gputop.cli.terminal import Narrator, Terminal, print_data
 
+    narrator = Narrator()
+    findings: list[tuple[Probe, Finding]] = []
     with ThreadPoolExecutor(max_workers=4) as pool:
-        findings = list(zip(PROBES, pool.map(answer_apart, PROBES), strict=True))
+        for probe, answer in [(probe, pool.submit(answer_apart, probe)) for probe in PROBES]:
+            narrator.progress(f"looking for {probe.name}, {len(findings) + 1} of {len(PROBES)}")
+            findings.append((probe, answer.result()))
+    narrator.clear()
     print_data(*_lines(findings, Terminal.of(sys.stdout)))
     needed = ("always", "cuda") if options.backend == "cuda" else ("always",)
     for probe, finding in findings:

@@ -112,7 +112,7 @@ def _header(window: Window, lane: Lane | None, terminal: Terminal) -> list[str]:
     if lane is not None:
         sizes = (f"batch {row.batch}", f"seq {row.seq}", row.math) if row else ()
         lines.append(joined(window.workload, *sizes, f"plan {lane.plan}"))
-    samples = row and f"{row.samples} samples"
+    samples = row and f"{row.samples} sample{'' if row.samples == 1 else 's'}"
     lines.append(
         joined(
             f"window {window.number}",

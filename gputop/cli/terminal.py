@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ _ASCII = str.maketrans(
         "≥": ">=",
     }
 )
+_PIECES = re.compile(r"\s+|\S+")
+_PAINT = re.compile(r"\x1b\[\d+m")
 _COLOURS = {"good": "32", "bad": "31", "strong": "1", "quiet": "2"}
 
 
@@ -63,12 +66,26 @@ class Terminal:
         return text
 
 
+def wrapped(line: str, width: int) -> list[str]:
+    """A line in parts of at most `width` cells, broken between words, where a terminal would break within."""
+    parts, start, cells, gap = [], 0, 0, 0
+    for piece in _PIECES.finditer(line):
+        cells += len(_PAINT.sub("", piece[0]))
+        if piece[0].isspace():
+            gap = piece.start()
+        elif cells > width and gap > start:
+            parts.append(line[start:gap])
+            start, cells = piece.start(), len(_PAINT.sub("", piece[0]))
+    return [*parts, line[start:]]
+
+
 def print_data(*lines: str) -> None:
     """Lines of a readable table, on stdout. BadInput where the disk refuses them."""
     terminal = Terminal.of(sys.stdout)
     try:
         for line in lines:
-            sys.stdout.write(terminal.printable(line.rstrip()) + "\n")
+            for part in wrapped(line.rstrip(), terminal.width):
+                sys.stdout.write(terminal.printable(part) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         raise

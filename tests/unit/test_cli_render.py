@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gputop.cli.render import ceiling_lines, comparison_lines, gate_words, window_lines
 from gputop.cli.tables import Heading, table
-from gputop.cli.terminal import Terminal
+from gputop.cli.terminal import Terminal, wrapped
 from gputop.results import (
     SCHEMA_PHASES,
     Ceiling,
@@ -65,6 +65,25 @@ def test_a_window_says_where_it_ran_and_how_it_was_timed() -> None:
         "12 samples", "timer perf_counter", "clock 2.50 GHz", "time budget", "w2 first",
     ):  # fmt: skip
         assert part in text
+
+
+def test_one_sample_is_one() -> None:
+    once = tuple(replace(part, samples=1) for part in ROWS)
+    text = "\n".join(window_lines(window(rows=once), WIDE))
+    assert " 1 sample " in text
+
+
+def test_a_long_line_breaks_between_words_and_colours_take_no_room() -> None:
+    painted = Terminal(colour=True).paint("ccc dd", "bad")
+    assert wrapped(f"aa bb  {painted} eee", 7) == ["aa bb", "\x1b[31mccc dd\x1b[0m", "eee"]
+    assert wrapped("  w2: far too long", 9) == ["  w2: far", "too long"]
+
+
+@given(st.text(alphabet="ab  ", max_size=60), st.integers(1, 20))
+def test_wrapping_loses_no_word_and_keeps_to_the_width(line: str, width: int) -> None:
+    parts = wrapped(line, width)
+    assert " ".join(parts).split() == line.split()
+    assert all(len(part) <= width or len(part.split()) == 1 for part in parts if part.strip())
 
 
 def test_a_host_that_sets_the_pace_is_said() -> None:
