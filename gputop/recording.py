@@ -8,6 +8,7 @@ A field that holds its default is left out. Nothing here knows how a recording i
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
@@ -175,8 +176,10 @@ def locate(word: str) -> Path:
     if word and Path(word).exists():
         return Path(word)
     known = ", ".join(names) or "none"
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
     raise BadInput(
-        f"There is no recording {word!r}: no file of that name, and shipped with gputop: {known}. "
+        f"There is no recording {word!r}: no file of that name, and shipped with gputop: {known}.{hint} "
         f"`gputop record FILE` makes one."
     )
 

@@ -65,8 +65,9 @@ class Parser(argparse.ArgumentParser):
             return f"unexpected argument {word!r}"
         option = word.split("=", 1)[0]
         allowed = sorted({"--help", *re.findall(r"--[a-z][a-z-]*", self.format_usage())})
-        near = difflib.get_close_matches(option, allowed, n=1, cutoff=0.5)
-        hint = f" Did you mean {near[0]}?" if near else ""
+        # Without the dashes, which every option has in common.
+        near = difflib.get_close_matches(option.lstrip("-"), [name[2:] for name in allowed], n=1, cutoff=0.5)
+        hint = f" Did you mean --{near[0]}?" if near else ""
         return f"unknown option {option}.{hint} Allowed: {', '.join(allowed)}"
 
 

@@ -98,13 +98,11 @@ def _list_backends(options: argparse.Namespace) -> Lines:
 
 
 def _devices(options: argparse.Namespace) -> Lines:
-    import os
-    import platform
-
+    from gputop.backends.cpu.machine import cores, processor
     from gputop.cli.probes import Absent, cuda_devices
     from gputop.recording import label, read_header, shipped
 
-    rows = [("cpu", "", platform.processor() or platform.machine(), "", f"{os.cpu_count()} cores")]
+    rows = [("cpu", "", processor(), "", f"{cores()} cores")]
     try:
         rows += [
             ("cuda", str(d.index), d.name, d.uuid, units.size_bytes(d.memory_bytes)) for d in cuda_devices()

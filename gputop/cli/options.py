@@ -136,7 +136,17 @@ def with_changes(request: PlanRequest, options: Namespace) -> PlanRequest:
     from dataclasses import replace
 
     batch = () if options.batch is None else (("batch", str(options.batch)),)
-    return replace(request, sets=(*request.sets, *options.sets, *batch), uses=(*request.uses, *options.uses))
+    sets, uses = _once((*options.sets, *batch)), _once(tuple(options.uses))
+    return replace(request, sets=(*request.sets, *sets), uses=(*request.uses, *uses))
+
+
+def _once(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """BadInput where one name is given two values: one of them would be ignored unsaid."""
+    given: dict[str, str] = {}
+    for name, value in pairs:
+        if given.setdefault(name, value) != value:
+            raise BadInput(f"{name} is asked to be {given[name]} and {value}: give it one value.")
+    return pairs
 
 
 def whole_number(text: str) -> int:

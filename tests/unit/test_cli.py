@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gputop import __version__
+from gputop.backends.cpu.machine import cores, processor
 from gputop.cli import main
 from gputop.cli.commands import COMMANDS
 from gputop.cli.ladder import chosen
@@ -71,6 +72,8 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         (("list", "sites", "--rung", "cpu-bals"), "Did you mean 'cpu-blas'?"),
         (("list", "sites", "--rung", "naive", "--backend", "cpu"), "runs on cuda, not on cpu"),
         (("worker", "--log"), "Allowed: --help"),
+        (("list", "rungs", "--csv", "-"), "Unknown option --csv. Allowed"),
+        (("replay", "h20"), "Did you mean 'h200'?"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -172,6 +175,27 @@ def test_list_names_what_other_commands_take(
 ) -> None:
     assert main(["list", what]) == 0
     assert expected in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--batch", "2", "--set", "batch=4"), "batch is asked to be 4 and 2"),
+        (("--use", "w1=cpu_blas_gemm", "--use", "w1=cpu_loops_gemm"), "w1 is asked to be"),
+    ],
+)
+def test_one_name_with_two_values_is_refused(
+    words: tuple[str, ...], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert why in refusal(capsys, "list", "sites", "--backend", "cpu", *words)
+    assert main(["list", "sites", "--backend", "cpu", *words[:2], *words[:2]]) == 0
+
+
+def test_list_devices_names_the_processor_as_every_table_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "devices"]) == 0
+    shown = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("cpu"))
+    assert processor() in shown
+    assert f"{cores()} cores" in shown
 
 
 def test_list_keeps_to_the_backend_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
