@@ -218,6 +218,9 @@ class GputopApp(App[int]):
     # What the user chooses
 
     def on_main_screen_chosen(self, message: MainScreen.Chosen) -> None:
+        if self.screen is not self._main:
+            # Pressed while a dialog was on its way: a second one on top of it would answer another question.
+            return
         choose = {
             "ladder": self._choose_rung,
             "toggles": self._flip,
@@ -304,6 +307,10 @@ class GputopApp(App[int]):
 
     def action_go_dispatch(self) -> None:
         self._main.go_to("dispatch")
+
+    def action_help_quit(self) -> None:
+        """^C, which Textual answers with a key of its own."""
+        self.notify("q leaves gputop; esc first where a dialog is open.")
 
     def action_help(self) -> None:
         self.push_screen(HelpScreen())

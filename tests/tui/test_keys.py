@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from textual.widgets import OptionList
 
@@ -9,6 +11,8 @@ from gputop.spec import PlanRequest
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.kernels import KernelsScreen
 from gputop.tui.screens.main import MainScreen
+from gputop.tui.widgets.dispatch import explain_site
+from gputop.views import SiteView
 from tests.tui.conftest import Running
 from tests.tui.screen import cell, table, text_of, until, until_shown
 
@@ -117,6 +121,42 @@ async def test_enter_on_a_dispatch_entry_opens_its_kernels(running: Running) -> 
         await until(
             pilot, lambda: client.calls[-1] == "measure cpu-blas,qkv:gemm-loops cpu-blas", "the window"
         )
+
+
+async def test_a_second_choice_before_the_dialog_is_up_opens_no_other(running: Running) -> None:
+    async with running() as (app, pilot, _):
+        main = app.screen
+        for site in ("qkv", "attention"):
+            main.post_message(MainScreen.Chosen("dispatch", site))
+        await until_shown(pilot, "Kernels for qkv")
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is main, "no dialog")
+
+
+async def test_a_site_with_one_kernel_promises_no_reasons(running: Running) -> None:
+    async with running() as (app, _, _):
+        view, current = app.state.view, app.state.current
+        assert view is not None
+        assert current is not None
+        alone = SiteView("embed", "gather", ("gather",))
+        state = replace(app.state, views={current: replace(view, sites=(alone,))})
+        assert explain_site(state, "embed") == "embed: gather is the only kernel there is for it here."
+        refusing = replace(alone, refused=(("mega", "it needs a GPU"),))
+        state = replace(app.state, views={current: replace(view, sites=(refusing,))})
+        assert explain_site(state, "embed").endswith("enter shows why.")
+
+
+async def test_a_kernel_of_the_whole_pass_is_refused_without_naming_another_site(running: Running) -> None:
+    async with running() as (app, pilot, _):
+        reason = "mega can't serve embed: it reads transposed weights only."
+        app.push_screen(KernelsScreen(SiteView("w1", "plain", ("plain", "mega"), (("mega", reason),))))
+        await until_shown(pilot, "× mega: it reads transposed weights only.")
+
+
+async def test_ctrl_c_names_the_key_that_the_footer_names(running: Running) -> None:
+    async with running() as (app, pilot, _):
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: any("q leaves gputop" in n.message for n in app._notifications), "the key")
 
 
 async def test_enter_on_a_phase_opens_the_same_kernels(running: Running) -> None:

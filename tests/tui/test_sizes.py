@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
+from gputop.results import Health
 from gputop.tui.app import GputopApp
+from gputop.tui.widgets.device_line import second_line
 from tests.tui.conftest import Running
 from tests.tui.screen import table, text_of, until, until_shown
 
@@ -35,6 +38,28 @@ async def test_80x24_shows_every_phase_and_every_total(running: Running) -> None
     async with running(size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: all(name in text_of(app) for name in (*SITES, *TOTALS)), "every row")
         assert {"bar", "efficiency", "binds", "delta_s"} <= set(table(app, "phases").widths)
+
+
+async def test_how_the_gate_was_passed_is_shown_beside_any_health(running: Running) -> None:
+    healths = (
+        Health(sm_clock_hz=1.98e9, power_w=175.0, temperature_c=41.0, throttle=(), others=()),
+        Health(
+            sm_clock_hz=1.98e9,
+            power_w=700.0,
+            temperature_c=80.0,
+            throttle=("sw-power-cap", "hw-thermal-slowdown"),
+            others=("1234 train",),
+        ),
+    )
+    async with running() as (app, _, _):
+        shot = app.state.shot
+        assert shot is not None
+        for health in healths:
+            state = replace(app.state, latest=replace(shot, window=replace(shot.window, health=health)))
+            for width in (60, 78, 80, 100):
+                line = second_line(state, width, gate=True)
+                assert "PASS" in line.plain
+                assert line.cell_len <= width
 
 
 async def test_a_table_that_does_not_fit_says_how_many_rows_it_shows(running: Running) -> None:

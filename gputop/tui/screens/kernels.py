@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 from rich.style import Style
@@ -45,8 +46,8 @@ class KernelsScreen(ModalScreen[str | None]):
         return usable + refused
 
     def _why(self, name: str, reason: str) -> str:
-        """The reason, without the words that stand before it and above."""
-        return reason.removeprefix(f"{name} can't serve {self._site.site}: ")
+        """The reason, without the words before it and above. A kernel of many sites names its first."""
+        return re.sub(rf"^{re.escape(name)} can't serve \S+: ", "", reason)
 
     def _usable(self, name: str) -> Text:
         chosen = name == self._site.kernel

@@ -13,7 +13,7 @@ from gputop.tui.widgets.quiet import Quiet
 from gputop.units import UNKNOWN, celsius, hertz, watts
 
 LEAST_ASIDE = 12
-"""Cells below which what stands beside the health is left out."""
+"""Cells below which what goes on is left out beside the health; how the gate was passed never is."""
 DOT = Text(" · ", Style(color=FAINT))
 
 
@@ -99,17 +99,31 @@ def health_line(health: Health, width: int) -> Text:
 
 
 def gate_text(state: State, room: int) -> Text:
-    """How the plan of the rows passed its gate, and its first two logits where there is room for them."""
+    """How the plan of the rows passed its gate, and where there is room its error and first two logits."""
     if state.lane is None or state.pending:
         return Text("")
     gate = state.lane.gate
     text = Text.assemble((gate.status, Style(color=GOOD if gate.ok else BAD, bold=not gate.ok)))
-    if gate.pass_error is not None:
-        text.append(f" {gate.pass_error:.1e}", Style(color=MUTED))
-    logits = "  logits " + " ".join(f"{logit:+.4f}" for logit in gate.logits[:2])
-    if gate.logits and text.cell_len + len(logits) <= room:
-        text.append(logits, Style(color=FAINT))
+    error = "" if gate.pass_error is None else f" {gate.pass_error:.1e}"
+    logits = "  logits " + " ".join(f"{logit:+.4f}" for logit in gate.logits[:2]) if gate.logits else ""
+    for more, color in ((error, MUTED), (logits, FAINT)):
+        if text.cell_len + len(more) > room:
+            break
+        text.append(more, Style(color=color))
     return text
+
+
+def second_line(state: State, width: int, *, gate: bool) -> Text:
+    """The health, and to its right the gate, for which the health gives way, or else what goes on."""
+    health = state.window.health if state.window else Health()
+    kept = gate_text(state, 0).cell_len if gate else 0
+    line = health_line(health, width - kept - 2 if kept else width)
+    room = max(0, width - line.cell_len - 2)
+    aside = gate_text(state, room) if gate else Text(state.doing, Style(color=FAINT, italic=True))
+    if not kept and room < LEAST_ASIDE:
+        return line
+    aside.truncate(room, overflow="ellipsis")
+    return Text.assemble(line, " " * max(2, width - line.cell_len - aside.cell_len), aside)
 
 
 class DeviceLine(Quiet):
@@ -120,12 +134,5 @@ class DeviceLine(Quiet):
         width = max(1, self.size.width)
         text = who_line(state, width, now_s)
         if lines > 1:
-            health = state.window.health if state.window else Health()
-            below = health_line(health, width)
-            room = max(0, width - below.cell_len - 2)
-            aside = gate_text(state, room) if gate else Text(state.doing, Style(color=FAINT, italic=True))
-            aside.truncate(room, overflow="ellipsis")
-            if room >= LEAST_ASIDE:
-                below = Text.assemble(below, " " * max(2, width - below.cell_len - aside.cell_len), aside)
-            text = Text("\n").join((text, below))
+            text = Text("\n").join((text, second_line(state, width, gate=gate)))
         self.put(text)

@@ -44,6 +44,8 @@ def explain_site(state: State, name: str) -> str:
     if site is None:
         return ""
     count = others(site)
+    if not count and not site.refused:
+        return f"{name}: {site.kernel} is the only kernel there is for it here."
     if not count:
         return f"{name}: no other kernel can serve it on this plan; enter shows why."
     return f"{name}: enter opens the {count + 1} kernels that can serve it."
