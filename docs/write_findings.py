@@ -153,11 +153,12 @@ def _sweep(kept: Recording) -> Iterator[str]:
     """One rung by batch, in a window of its own."""
     if kept.batches is None:
         return
-    head = ("batch", "a sequence", "tokens/s", "rate", "rate vs first")
+    head = ("batch", "a sequence", "tokens/s", "rate", "rate vs first", "gate")
     yield from ("", "By batch, in one window:", "", _markdown_row(head), _markdown_row(["---"] * len(head)))
     for entry in kept.batches.entries:
         if not entry.device_s or not entry.batch:
-            yield _markdown_row((units.whole(entry.batch), entry.gate.where or entry.status, "", "", ""))
+            reason = entry.gate.where or entry.status
+            yield _markdown_row((units.whole(entry.batch), reason, "", "", "", entry.gate.status))
             continue
         yield _markdown_row(
             (
@@ -166,8 +167,19 @@ def _sweep(kept: Recording) -> Iterator[str]:
                 units.si(entry.tokens_per_s, "/s"),
                 units.si(rate(entry), "FLOP/s"),
                 _interval(entry.ratio_first, entry.ratio_first_lo, entry.ratio_first_hi),
+                entry.gate.status,
             )
         )
+    yield from _gate_note(kept.batches.entries, kept.ladder.entries if kept.ladder else ())
+
+
+def _gate_note(batches: Sequence[LadderEntry], rungs: Sequence[LadderEntry]) -> Iterator[str]:
+    """What a batch's gate leaves unchecked, and where a rung of several sequences had it checked."""
+    if not any(entry.gate.status == "PASS pass-only" for entry in batches):
+        return
+    whole = [e for e in rungs if (e.batch or 1) > 1 and e.gate.status == "PASS"]
+    both = "".join(f"; rung `{entry.rung}` (batch {entry.batch}) passed both gates" for entry in whole)
+    yield from ("", f"PASS: both gates. PASS pass-only: the answers were checked, phase by phase not{both}.")
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

@@ -176,6 +176,22 @@ def test_products_by_hand_are_held_against_the_librarys(kept: Recording) -> None
     assert reading("Tensor cores by hand", Evidence((kept,))) == Reading()
 
 
+def test_each_batch_says_which_gate_it_passed(kept: Recording) -> None:
+    assert kept.batches is not None
+    assert kept.ladder is not None
+    one, two = kept.batches.entries
+    one = replace(one, gate=replace(one.gate, status="PASS"))
+    two = replace(two, gate=replace(two.gate, status="PASS pass-only"))
+    rung = replace(kept.ladder.entries[0], rung="batch", batch=32, gate=one.gate)
+    sweep = replace(kept.batches, entries=(one, two))
+    table = results_table([replace(kept, batches=sweep, ladder=replace(kept.ladder, entries=(rung,)))])
+    assert [row.split(" | ")[-1] for row in table.splitlines() if row.startswith(("| 1 |", "| 2 |"))] == (
+        ["PASS |", "PASS pass-only |"]
+    )
+    assert "rung `batch` (batch 32) passed both gates" in table
+    assert "pass-only" not in results_table([replace(kept, batches=replace(sweep, entries=(one,)))])
+
+
 def with_plans(window: Window, current: str, pinned: str) -> Window:
     """The window as if it had paired these."""
     (lane, *_) = window.lanes
