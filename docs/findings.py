@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ from gputop import units
 from gputop.cli.attribution import Saving, banked, first_foretold, predicted
 from gputop.cli.batches import forecast_ratio
 from gputop.cli.ladder_table import score_lines
-from gputop.results import Row
+from gputop.results import TOTAL_ROWS, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,19 @@ def _naive(evidence: Evidence) -> Reading:
         return absent(evidence, "naive")
     compute, dram = device.flops / device.time_s / peak, device.dram_bytes / device.time_s / bandwidth
     ours = f"{units.percent(compute)} of measured fp32, {units.percent(dram)} of measured bandwidth"
+    asked = _asked_bytes(evidence.rows("naive"))
+    if asked is not None:
+        over = units.ratio(asked / device.dram_bytes)
+        ours += f"; by its declared traffic it asks L2 for {units.size_bytes(asked)}, {over} the compulsory "
+        ours += units.size_bytes(device.dram_bytes)
     return Reading(ours, max(compute, dram) < 0.05, evidence.binds("naive"))
+
+
+def _asked_bytes(rows: Mapping[str, Row]) -> float | None:
+    """What all sites ask of L2; None where one of them does not declare it."""
+    asked = [row.l2_bytes for name, row in rows.items() if name not in TOTAL_ROWS]
+    known = [each for each in asked if each is not None]
+    return sum(known) if known and len(known) == len(asked) else None
 
 
 def _layout(evidence: Evidence) -> Reading:
@@ -183,9 +195,17 @@ def _dispatch(evidence: Evidence) -> Reading:
     ours = f"{own.text} over all our own, {library.text} over all the library's"
     view = evidence.view("dispatch")
     theirs = [site.site for site in view.sites if site.kernel in site.library] if view else []
-    why = f"the library's at {', '.join(theirs)}; ours elsewhere" if theirs else ""
+    notes = [f"the library's at {', '.join(theirs)}; ours elsewhere"] if theirs else []
+    if view and any(site.site == "attention" and not site.library for site in view.sites):
+        notes.append(NO_LIBRARY_ATTENTION)
     both = (faster(own), faster(library))
-    return Reading(ours, None if None in both else all(both), why)
+    return Reading(ours, None if None in both else all(both), "; ".join(notes))
+
+
+NO_LIBRARY_ATTENTION = (
+    "attention has no library candidate, since cuBLAS and cuBLASLt have none: the frameworks' fused "
+    "attention stands in the peers"
+)
 
 
 def _sources(evidence: Evidence) -> Reading:

@@ -176,6 +176,35 @@ def test_products_by_hand_are_held_against_the_librarys(kept: Recording) -> None
     assert reading("Tensor cores by hand", Evidence((kept,))) == Reading()
 
 
+def test_the_naive_ports_bytes_stand_beside_the_compulsory_ones() -> None:
+    shipped = recording.read(recording.shipped()["h200"])
+    naive = next(window for window in shipped.windows if window.lanes[0].plan == "naive")
+    (lane, *_) = naive.lanes
+
+    def with_rows(l2_bytes: float | None) -> Evidence:
+        """The embedding's traffic changed, all other sites' at none."""
+        rows = (
+            replace(row, l2_bytes=l2_bytes if row.phase == "embed" else 0.0, dram_bytes=1e6)
+            for row in lane.rows
+        )
+        window = replace(naive, lanes=(replace(lane, rows=tuple(rows)),), comparison=None)
+        return Evidence((replace(shipped, windows=(window,)),))
+
+    claim = "Nothing bound the naive port"
+    assert "asks L2 for 25.0 MB, 25.0× the compulsory 1.00 MB" in reading(claim, with_rows(25e6)).ours
+    assert "compulsory" not in reading(claim, with_rows(None)).ours
+
+
+def test_the_routing_table_says_why_attention_has_no_library_candidate() -> None:
+    shipped = recording.read(recording.shipped()["h200"])
+    assert "cuBLASLt have none" in reading("table of who", Evidence((shipped,))).why
+    views = tuple(
+        replace(view, sites=tuple(replace(site, library=("cudnn",)) for site in view.sites))
+        for view in shipped.views
+    )
+    assert "candidate" not in reading("table of who", Evidence((replace(shipped, views=views),))).why
+
+
 def test_each_batch_says_which_gate_it_passed(kept: Recording) -> None:
     assert kept.batches is not None
     assert kept.ladder is not None
