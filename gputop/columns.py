@@ -128,6 +128,7 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "spill_bytes", "B", "spilled", "Registers a thread spills: stores and loads in its code.", size_bytes
     ),
+    Column("moved_over_compulsory", "1", "moved", "Bytes asked of L2 / weights and activations once.", ratio),
 )
 
 BY_KEY = {column.key: column for column in COLUMNS}

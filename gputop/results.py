@@ -101,6 +101,8 @@ class Row:
     """One of `spec.KINDS`; of a framework's pass, whose kernels are seen by kind alone, the phase too."""
     spill_bytes: int | None = None
     """Of a thread, stored to and loaded from local memory because registers ran out."""
+    moved_over_compulsory: float | None = None
+    """Bytes that the kernel asks of L2 (`l2_bytes`) / its weights and activations moved once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,3 +432,5 @@ class Ladder:
     workload: str
     entries: tuple[LadderEntry, ...]
     notes: tuple[str, ...] = ()
+    health: Health | None = None
+    """Before and after sampling, as one; None in recordings older than it."""

@@ -47,11 +47,15 @@ def _launch(task: Task, entry: str, rows_per_block: int, threads: int = THREADS)
 def _traffic(
     task: Task, rows_per_block: int, wavefronts: float, instructions: float, chain: Chain, in_flight: float
 ) -> Traffic:
-    """`wavefronts` and `instructions` (of warps) are a row's; of the repeated walks' words L1 serves all."""
+    """`wavefronts` and `instructions` (of warps) are a row's; of the repeated walks' words L1 serves all.
+
+    Gain and shift, where they are not folded, each block asks L2 for once.
+    """
     rows, columns = task.output.rows, task.output.columns
+    weights = sum(task.operand(role) is not None for role in ("gain", "shift"))
     return Traffic(
         flops=7.0 * rows * columns,
-        l2_bytes=2.0 * WORD_BYTES * rows * columns,
+        l2_bytes=WORD_BYTES * columns * (2.0 * rows + weights * ceil(rows / rows_per_block)),
         l1_wavefronts=rows * wavefronts,
         warp_instructions=rows * instructions,
         chains=(chain,),

@@ -141,6 +141,9 @@ def _site_row(
         flops=model.work.flops,
         dram_bytes=model.dram_bytes,
         l2_bytes=_l2_bytes(model),
+        moved_over_compulsory=roofline.moved_over_compulsory(
+            model.work, model.traffic, count=model.count, math=samples.lane.plan.math
+        ),
         status=_status(
             _unresolved(time.median, samples),
             efficiency.note,
