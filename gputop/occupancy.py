@@ -62,30 +62,35 @@ def theoretical(
     )
 
 
-def waves(grid_blocks: int, blocks_per_sm: int, sm_count: int) -> float:
+def waves(grid_blocks: int, blocks_per_sm: int, sm_count: int, clustered: int | None = None) -> float:
     """Grid over the blocks that the whole device holds at once; below 1 some of it has no work.
 
-    BadInput where no block fits on an SM.
+    `clustered`: blocks of all the clusters that are resident at once, as the driver says. A cluster lies in
+    one GPC, so that these are fewer than SMs times blocks an SM.
+
+    BadInput where no block fits on an SM, or no cluster on the device.
     """
-    return grid_blocks / _resident(blocks_per_sm, sm_count)
+    return grid_blocks / _resident(blocks_per_sm, sm_count, clustered)
 
 
-def warps_in_flight(grid_blocks: int, block_threads: int, blocks_per_sm: int, sm_count: int) -> int:
+def warps_in_flight(
+    grid_blocks: int, block_threads: int, blocks_per_sm: int, sm_count: int, clustered: int | None = None
+) -> int:
     """Warps on the whole device at once: a full wave of them, or the grid's where it is smaller.
 
-    BadInput where no block fits on an SM.
+    `clustered` as in `waves`. BadInput where no block fits on an SM, or no cluster on the device.
     """
-    resident = min(grid_blocks, _resident(blocks_per_sm, sm_count))
+    resident = min(grid_blocks, _resident(blocks_per_sm, sm_count, clustered))
     return resident * math.ceil(block_threads / 32)
 
 
-def _resident(blocks_per_sm: int, sm_count: int) -> int:
-    if blocks_per_sm < 1 or sm_count < 1:
+def _resident(blocks_per_sm: int, sm_count: int, clustered: int | None) -> int:
+    if blocks_per_sm < 1 or sm_count < 1 or clustered == 0:
         raise BadInput(
             f"No block of this launch is resident: {blocks_per_sm} blocks an SM on {sm_count} SMs."
             " Fewer registers, less shared memory or a smaller block would make it fit."
         )
-    return blocks_per_sm * sm_count
+    return blocks_per_sm * sm_count if clustered is None else clustered
 
 
 def _check(

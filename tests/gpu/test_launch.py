@@ -62,6 +62,12 @@ def test_clusters(make: Make, context: Context, run: Callable[[list[KernelLaunch
     launch, out = make("rank_in_cluster", Geometry((8, 1, 1), (32, 1, 1), cluster=4), 8)
     run([launch])
     assert context.copy_out(out).tolist() == [400, 401, 402, 403] * 2
+    alone, _ = make("rank_in_cluster", Geometry((8, 1, 1), (32, 1, 1)), 8)
+    assert alone.clustered_blocks() is None
+    together = launch.clustered_blocks()
+    assert together is not None
+    assert together % 4 == 0
+    assert 0 < together <= context.sm_count * launch.function.blocks_per_sm(32, 0)
 
 
 def test_a_cooperative_grid_meets(

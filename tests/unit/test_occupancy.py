@@ -205,6 +205,16 @@ def test_a_grid_smaller_than_a_wave_is_capped_by_its_blocks() -> None:
     assert waves(960, blocks_per_sm=8, sm_count=80) == 1.5
 
 
+def test_clusters_leave_sms_without_a_block() -> None:
+    """15 clusters of 8 on 132 SMs of which each holds one block: 128 blocks take a second wave."""
+    assert waves(128, 1, 132) < 1
+    assert waves(128, 1, 132, clustered=15 * 8) == pytest.approx(128 / 120)
+    assert warps_in_flight(128, 256, 1, 132, clustered=15 * 8) == 120 * 8
+    assert warps_in_flight(64, 256, 1, 132, clustered=15 * 8) == 64 * 8
+    with pytest.raises(BadInput, match="No block"):
+        waves(128, 1, 132, clustered=0)
+
+
 def test_no_resident_block_has_no_waves() -> None:
     with pytest.raises(BadInput, match="Fewer registers"):
         waves(10, 0, 80)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gputop.backends.cuda.context import Context, Function
-from gputop.backends.cuda.faults import explain
+from gputop.backends.cuda.faults import check, explain
 
 FIRST_WITH_PDL = 90
 """Compute capability from which a grid may start before the one ahead of it has ended."""
@@ -69,6 +69,16 @@ class KernelLaunch:
                 f"grid {self.geometry.grid}, block {self.geometry.block}, {self.geometry.smem_bytes} B shared"
             )
             raise explain(int(status), status.name, f"kernel {self.function.name} ({shape})")
+
+    def clustered_blocks(self) -> int | None:
+        """Blocks of the clusters that the device holds at once, by the driver; None without clusters."""
+        from cuda.bindings import driver
+
+        if self.geometry.cluster == 1:
+            return None
+        config = _config(replace(self.geometry, pdl=False), 0)
+        result = driver.cuOccupancyMaxActiveClusters(self._handle, config)
+        return self.geometry.cluster * int(check(result, f"the clusters of kernel {self.function.name}"))
 
 
 def _config(geometry: Geometry, stream: int) -> Any:

@@ -54,8 +54,9 @@ def _own(context: Context, step: BoundStep, lead: KernelLaunch) -> LaunchFacts:
     geometry, function = lead.geometry, lead.function
     facts = function.facts
     resident = function.blocks_per_sm(geometry.threads, geometry.smem_bytes)
+    clustered = lead.clustered_blocks()
     warps = -(-geometry.threads // 32)
-    known = bool(resident)
+    known = bool(resident) and clustered != 0
     return LaunchFacts(
         site=step.step.site,
         kernel=step.step.kernel.name,
@@ -67,9 +68,11 @@ def _own(context: Context, step: BoundStep, lead: KernelLaunch) -> LaunchFacts:
         spill_bytes=facts.spill_bytes,
         occupancy_theoretical=resident * warps / _warps_per_sm(context),
         occupancy_limiters=_limiters(context, lead),
-        waves=occupancy.waves(geometry.blocks, resident, context.sm_count) if known else None,
+        waves=occupancy.waves(geometry.blocks, resident, context.sm_count, clustered) if known else None,
         warps_in_flight=float(
-            occupancy.warps_in_flight(geometry.blocks, geometry.threads, resident, context.sm_count)
+            occupancy.warps_in_flight(
+                geometry.blocks, geometry.threads, resident, context.sm_count, clustered
+            )
         )
         if known
         else None,
