@@ -7,6 +7,7 @@ from math import ceil
 
 from gputop import buffers
 from gputop.phases.gemm_cuda_traffic import Blocking, Loop, copy_wavefronts, stores_apart, traffic
+from gputop.phases.multiples import too_short, uneven
 from gputop.phases.turns import TURNS, UNCOALESCED_CYCLES
 from gputop.spec import (
     WORD_BYTES,
@@ -133,12 +134,15 @@ def _limits(variant: Variant, task: Task, plan: Plan, dims: Dims) -> str | None:
     if not variant.exact:
         return None
     part = parts(task, plan, dims)[0]
-    sizes = ("rows", part.output.rows), ("columns", part.output.columns), ("inner", task.site.inner)
-    for (what, size), multiple in zip(sizes, variant.tile, strict=True):
-        if size % multiple and not (what == "columns" and variant.any_columns):
-            return f"{variant.name} needs {what} a multiple of {multiple}, and {task.site.name} has {size}"
-    if (inner := task.site.inner) < variant.splits * variant.tile[2]:
-        return f"{variant.name} divides the inner axis by {variant.splits}, and {task.site.name} has {inner}"
+    rows, columns, depth = variant.tile
+    sizes = (
+        ("rows", part.output.rows, rows),
+        ("columns", part.output.columns, 1 if variant.any_columns else columns),
+        ("inner", task.site.inner, depth),
+    )
+    why = uneven(variant.name, task.site, sizes) or too_short(variant.name, task.site, variant.splits, depth)
+    if why:
+        return why
     tiles = ceil(part.output.rows / variant.tile[0]) * ceil(part.output.columns / variant.tile[1])
     if variant.splits > 1 and variant.most_tiles is not None and tiles > variant.most_tiles:
         return f"{variant.name} has tickets for {variant.most_tiles} tiles, and {task.site.name} has {tiles}"
