@@ -13,7 +13,7 @@ from gputop.backends.base import Say
 from gputop.errors import BadInput, DeviceLost, GputopError
 from gputop.gate import PASS_TOLERANCES
 from gputop.results import Gate, Ladder
-from gputop.session import aa_copies, climbing, opening_up
+from gputop.session import aa_copies, climbing, disturbance, opening_up
 from gputop.session.bench import Bench
 from gputop.session.climbing import Climb, kernel_names
 from gputop.session.lanes import PreparedLane
@@ -48,8 +48,10 @@ def measure_ladder(
     bench.windows += 1
     lanes, refused = _prepare(bench, plans, check_phases, say)
     sampled = {word: LaneSamples(lane) for word, lane in lanes.items() if lane.gate.ok}
+    before = bench.backend.health()
     notes = _sample(bench, tuple(sampled.values()), seconds, stop, say)
-    machine = bench.machine(say, bench.backend.health())
+    after = bench.backend.health()
+    machine = bench.machine(say, after)
     readings = {word: bench.physics(lane.lane.plan, lane, machine) for word, lane in sampled.items()}
     ours = [
         opening_up.ours(lane, readings[word]) for word, lane in sampled.items() if not lane.lane.plan.peer
@@ -65,7 +67,8 @@ def measure_ladder(
         device=bench.facts,
         workload=bench.workload.name,
         entries=climbing.entries(climbs, bench.noise),
-        notes=notes,
+        notes=(*notes, *disturbance.notes(before, after)),
+        health=disturbance.joined(before, after),
     )
 
 
