@@ -199,11 +199,20 @@ class Catalog(Registry):
         if self.arch and kernel.backend == "cuda" and int(self.arch.removeprefix("sm_")) < kernel.min_arch:
             return f"it needs sm_{kernel.min_arch} or later, and this device is {self.arch}"
         if plan.math not in kernel.maths:
-            return f"it computes in {' and '.join(kernel.maths)} only, and the plan's math is {plan.math}"
+            only = f"it computes in {' and '.join(kernel.maths)} only, and the plan's math is {plan.math}"
+            return only + self._of_peers_alone(task.site.phase, plan)
         if plan.layout not in kernel.layouts:
             layouts = " and ".join(kernel.layouts)
             return f"it reads {layouts} weights only, and the plan's layout is {plan.layout}"
         return kernel.limits(task, plan, dims) if kernel.limits else None
+
+    def _of_peers_alone(self, phase: str, plan: Plan) -> str:
+        """What to say of a math that no kernel computes the phase in, where frameworks do; else nothing."""
+        kernels = self.kernels_for(phase, plan.backend)
+        peers = [rung.id for rung in self.rungs_of(plan.backend) if rung.kind == "peer"]
+        if not peers or any(plan.math in kernel.maths for kernel in kernels):
+            return ""
+        return f", which peers only compute in ({', '.join(peers)})"
 
     def _set(self, plan: Plan, name: str, text: str) -> Plan:
         toggle = self.toggle(name)

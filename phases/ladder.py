@@ -21,7 +21,7 @@ TOGGLES = (
         "math",
         "math",
         ("fp32", "tf32", "bf16"),
-        "what the products are computed in; sums and the rest stay fp32",
+        "what the products are computed in; sums and the rest stay fp32; bf16: peers only",
         ("cpu", "cuda"),
     ),
     Toggle(
