@@ -58,8 +58,8 @@ def _run(options: argparse.Namespace) -> int:
     _check(options)
     output = Output.of(options)
     with Bench(options) as bench:
-        if options.routing and bench.opened.device.recording:
-            raise BadInput(f"A {bench.opened.device.recording} holds no other kernels: leave --routing out.")
+        if bench.opened.device.recording:
+            _check_recorded(bench.opened.device.recording, options)
         requests = _requests(bench, options)
         ladder = bench.survive(
             lambda: bench.client.measure_ladder(
@@ -80,8 +80,17 @@ def _run(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> None:
     if options.rung and options.batches is None:
         raise BadInput("--rung names the plan of --batches; a ladder's rungs are named by --rungs A,B,C.")
-    if options.batches is not None and options.batch is not None:
-        raise BadInput("--batches lists the batches: leave --batch out.")
+    if options.batches is not None and (options.batch is not None or "batch" in dict(options.sets)):
+        raise BadInput("--batches lists the batches: leave --batch and --set batch out.")
+
+
+def _check_recorded(label: str, options: argparse.Namespace) -> None:
+    """BadInput for what would have to be measured."""
+    if options.routing:
+        raise BadInput(f"A {label} holds no other kernels: leave --routing out.")
+    if options.batches is not None:
+        shown = f"`gputop replay {options.device}` shows them"
+        raise BadInput(f"A {label} holds the batches that were recorded, if any: {shown}.")
 
 
 def _requests(bench: Bench, options: argparse.Namespace) -> list[PlanRequest]:
