@@ -165,7 +165,8 @@ def read_header(path: Path) -> Header:
 
 def shipped() -> dict[str, Path]:
     """Name -> file of the recordings that come with gputop."""
-    return {path.stem: path for path in sorted(SHIPPED.glob(f"*{SUFFIX}"))}
+    files = sorted(SHIPPED.glob(f"*{SUFFIX}"), key=lambda path: path.stem)
+    return {path.stem: path for path in files}
 
 
 def locate(word: str) -> Path:

@@ -32,8 +32,9 @@ from gputop.views import RungView
 class Recorder:
     """One recording. A rung that can't run here is recorded with its reason, and the next one follows.
 
-    Each rung is paired with the rung that it changes, or the nearest above that passes its gate, and with
-    the rung that the session opens on; the first one is measured alone.
+    Each rung is paired with the rung that it changes, or the nearest above that passes its gate (a step of
+    the ladder before an oracle or a peer), and with the rung that the session opens on; the first one is
+    measured alone.
     """
 
     def __init__(self, bench: Bench, options: argparse.Namespace) -> None:
@@ -57,7 +58,7 @@ class Recorder:
             if rung is not opening:
                 yield from self._check(rung)
             if rung.id in self._gates:
-                yield from self._windows(rung, self._partners(rung, rungs[: number - 1], opening))
+                yield from self._windows(rung, self.partners(rung, rungs[: number - 1], opening))
         yield from self._ladder(rungs)
         if self._options.batches:
             yield from self._batches()
@@ -94,15 +95,17 @@ class Recorder:
         yield PlanLine(view=view)
         yield GateLine(plan=view.word, gate=gate)
 
-    def _partners(
+    def partners(
         self, rung: RungView, above: Sequence[RungView], opening: RungView | None
     ) -> tuple[RungView | None, ...]:
         """What the rung is paired with, one window each; None is a window alone."""
         if not self._passes(rung):
             return (None,)
-        steps = [other for other in above if other.kind == "ladder" and self._passes(other)]
-        own = next((other for other in above if other.id == rung.before and self._passes(other)), None)
-        found = {other.id: other for other in (own or (steps[-1] if steps else None), opening) if other}
+        passing = [other for other in above if self._passes(other)]
+        steps = [other for other in passing if other.kind == "ladder"]
+        own = next((other for other in passing if other.id == rung.before), None)
+        nearest = next(reversed(steps or passing), None)
+        found = {other.id: other for other in (own or nearest, opening) if other}
         partners = tuple(other for other in found.values() if other is not rung and self._passes(other))
         return partners or (None,)
 

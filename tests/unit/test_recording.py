@@ -10,10 +10,11 @@ import re
 import signal
 import subprocess
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import pytest
@@ -25,6 +26,7 @@ from gputop import export, recording
 from gputop.cli import main
 from gputop.cli.linefile import LineFile
 from gputop.cli.record import chosen
+from gputop.cli.recorder import Recorder
 from gputop.client import Client
 from gputop.errors import BadInput
 from gputop.recording import (
@@ -40,10 +42,15 @@ from gputop.recording import (
     encode,
     parse,
 )
+from gputop.results import Gate
 from gputop.session import Replay
 from gputop.spec import PlanRequest
+from gputop.views import RungView
 from gputop.workloads import WORKLOADS, parse_workload
 from tests.unit.test_protocol import values
+
+if TYPE_CHECKING:
+    from gputop.cli.bench import Bench
 
 ROOT = Path(__file__).resolve().parents[2]
 GPUTOP = (sys.executable, "-m", "gputop")
@@ -120,6 +127,18 @@ def test_every_rung_is_gated_and_paired_with_the_one_before_and_the_one_the_scre
     assert tuple(entry.rung for entry in kept.ladder.entries) == RUNGS
     assert kept.batches is not None
     assert [entry.batch for entry in kept.batches.entries] == [1, 2]
+
+
+def test_an_oracle_stands_in_where_no_step_of_the_ladder_is_above() -> None:
+    oracle = RungView("oracle", 6, "oracle", "")
+    step, own = (RungView(name, 9, "ladder", "", before="elsewhere") for name in ("step", "own"))
+    recorder = Recorder(cast("Bench", None), Namespace())
+    recorder._gates = {view.id: Gate("PASS", 1e-7, 1e-5) for view in (oracle, step, own)}
+    assert recorder.partners(own, (oracle,), None) == (oracle,)
+    assert recorder.partners(own, (step, oracle), None) == (step,)
+    assert recorder.partners(own, (oracle,), step) == (oracle, step)
+    recorder._gates.pop("oracle")
+    assert recorder.partners(own, (oracle,), None) == (None,)
 
 
 def test_what_can_not_be_recorded_is_kept_with_why_and_the_rest_goes_on(
