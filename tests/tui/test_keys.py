@@ -12,6 +12,7 @@ from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.kernels import KernelsScreen
 from gputop.tui.screens.main import MainScreen
 from gputop.tui.widgets.dispatch import explain_site
+from gputop.tui.widgets.phase_table import unit_labels
 from gputop.views import SiteView
 from tests.tui.conftest import Running
 from tests.tui.screen import cell, table, text_of, until, until_shown
@@ -45,6 +46,24 @@ async def test_down_and_enter_choose_a_rung_and_pin_the_one_before(running: Runn
         assert cell(app, "ladder", "cpu-blas", "number") == "◆ 2"
         assert cell(app, "phases", "w1", "delta_s") == "−4.650 ▲"
         assert "cpu-threads: The same products on every core." in shown
+
+
+async def test_differences_between_batches_are_labelled_as_a_sequences(running: Running) -> None:
+    """They stand beside times of a pass, from which they could not be."""
+    async with running() as (app, pilot, _):
+        await pilot.press("down", "enter")
+        await until_shown(pilot, "FASTER")
+        assert unit_labels(app.state)["delta_s"] == "Δ ms"
+        shot = app.state.shot
+        assert shot is not None
+        lanes = tuple(
+            replace(lane, rows=tuple(replace(row, batch=4) for row in lane.rows))
+            if lane.role == "current"
+            else lane
+            for lane in shot.window.lanes
+        )
+        state = replace(app.state, latest=replace(shot, window=replace(shot.window, lanes=lanes)))
+        assert unit_labels(state)["delta_s"] == "Δ/seq ms"
 
 
 async def test_between_a_choice_and_its_window_the_old_rows_are_marked(running: Running) -> None:

@@ -156,6 +156,8 @@ DRAWN = {
 }
 TEXT_COLUMNS = ("floor_term", "runner_up")
 UNIT_LABELS = {"time_s": "time {}", "floor_s": "floor {}", "delta_s": "Δ {}", "time_mad_s": "± {}"}
+PER_SEQUENCE = "Δ/seq {}"
+"""Label of the differences between plans of two batches: a sequence's, beside the times of a pass."""
 BAR_AFTER = "time_s"
 BAR = Column(
     "bar",
@@ -230,7 +232,15 @@ def unit_labels(state: State) -> dict[str, str]:
     if state.lane is None:
         return {}
     name = lane_unit(state.lane).name
-    return {key: label.format(name) for key, label in UNIT_LABELS.items()}
+    labels = {key: label.format(name) for key, label in UNIT_LABELS.items()}
+    pinned = state.window.lane("pinned") if state.window else None
+    if pinned is not None and _batch(pinned) != _batch(state.lane):
+        labels["delta_s"] = PER_SEQUENCE.format(name)
+    return labels
+
+
+def _batch(lane: Lane) -> int | None:
+    return lane.rows[0].batch if lane.rows else None
 
 
 def _context(state: State, lane: Lane, widths: Mapping[str, int]) -> Context:
