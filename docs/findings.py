@@ -1,6 +1,6 @@
 """The campaign's findings, each with its figure there and how a recording answers whether it holds here.
 
-A finding is read by a rule that was fixed before any recording existed; the rule is printed beside it.
+A finding is read by a rule, which is printed beside it: whoever doubts the rule can apply another.
 """
 
 from __future__ import annotations
@@ -229,8 +229,11 @@ def _compiler(evidence: Evidence) -> Reading:
     why = ""
     if len(set(maths.values())) > 1:
         why = "not like for like: " + ", ".join(f"`{name}` computes in {m}" for name, m in maths.items())
+    fp32 = evidence.pair("torch-compile,math=fp32", "graph,math=fp32")
+    exact = f", {fp32.text} with both in fp32" if fp32 else ""
     ours = (
-        f"`graph` {against.text} as fast as torch.compile; capture alone, kernels untouched, {capture.text}"
+        f"`graph` {against.text} as fast as torch.compile{exact}; capture alone, kernels untouched, "
+        f"{capture.text}"
     )
     return Reading(ours, faster(capture), why)
 

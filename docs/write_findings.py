@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 BEGIN = "<!-- results: written by `make findings` -->"
 END = "<!-- end of results -->"
 NO_RECORDING = "No recording is shipped with this version: `gputop record FILE` makes one."
+FEW_PLANS = 6
+"""A recording of no more is told by them."""
 HELD = {True: "yes", False: "no"}
 
 RESULT_COLUMNS = ("#", "rung", "device", "vs before", "vs first", "predicted", "binds", "gate error")
@@ -41,7 +43,7 @@ def findings_page(recordings: Sequence[Recording]) -> str:
         "and last of the rungs that it did not have. "
         "A finding is held by a rule that is printed with it; where there is no figure, none is guessed.",
         "",
-        *(_source(kept) for kept in recordings),
+        *(f"- {_source(kept)} {_plans(kept)}" for kept in recordings),
         *([] if recordings else [NO_RECORDING]),
         "",
         "Written by `make findings`; edit `docs/findings.py` and `docs/story.py` instead.",
@@ -118,6 +120,11 @@ def _source(kept: Recording) -> str:
     cut = "" if kept.whole else " It was stopped before its end."
     label = recording.label(kept.header)
     return f"{label[0].upper()}{label[1:]}{driver}{clock}: {kept.header.workload.name}.{cut}"
+
+
+def _plans(kept: Recording) -> str:
+    words = [f"`{view.word}`" for view in kept.views]
+    return f"Plans: {', '.join(words) if len(words) <= FEW_PLANS else len(words)}."
 
 
 def _result(entry: LadderEntry) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ KNOWN = {
     "nvjet_tst_128x64_64x5_1x2_h_bz_TNT": "gemm",
     "ampere_sgemm_32x128_tn": "gemm",
     "void gemv2T_kernel_val<int, int, float, float, float, float, 128, 16, 4, 4, false>": "gemm",
+    "_Z11scal_kernelIffLi1ELb1ELi6ELi5ELi5ELi3EEv21cublasTransposeParamsIT0_EPKT_PS3_PKS1_": "gemm",
+    "_ZN8cublasLt8epilogue4impl12globalKernelILi8ELi32EfffLb1ELb1ELi1EEEviilPT1_18cublasLtEpilogue": "gemm",
     "triton_tem_fused_addmm_relu_view_7": "gemm",
     "fmha_cutlassF_f32_aligned_64x64_rf_sm80": "attention",
     "_ZN13pytorch_flash16flash_fwd_kernelI23Flash_fwd_kernel_traitsILi64EEEEvNS_16Flash_fwd": "attention",

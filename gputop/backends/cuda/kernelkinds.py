@@ -29,6 +29,7 @@ RULES = (
     Rule("attention", r"fmha|flash_(fwd|attn)|sdpa|MemEffAttention", "PyTorch's and cuDNN's, FlashAttention"),
     Rule("attention", r"softmax", "PyTorch's, where attention is written out"),
     Rule("gemm", r"gemm|gemv|xmma|nvjet|splitKreduce", "cuBLAS, cuBLASLt and CUTLASS"),
+    Rule("gemm", r"cublas", "what they launch around a product: scaling, a bias"),
     Rule("pointwise", r"layer_?norm|rms_?norm", "PyTorch's"),
     Rule("pointwise", r"elementwise_kernel|reduce_kernel", "PyTorch's loops over elements"),
     Rule("pointwise", r"index_?select|gather|embedding|CatArrayBatchedCopy", "PyTorch's lookups and copies"),
