@@ -25,7 +25,11 @@ async def test_a_flip_is_paired_and_exported(tmp_path: Path, monkeypatch: pytest
         app.action_go_toggles()
         table(app, "toggles").highlight("prune")
         await pilot.press("enter")
-        await until(pilot, lambda: app.state.lane is not None and not app.state.pending, "the pair")
+        await until(
+            pilot,
+            lambda: app.state.window is not None and app.state.window.comparison is not None,
+            "the pair",
+        )
         window = app.state.window
         assert window is not None
         assert window.comparison is not None
