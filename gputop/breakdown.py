@@ -16,7 +16,7 @@ from gputop.spec import KINDS, KernelKind
 
 NO_SPLIT = (
     "its kernels were not timed apart: a framework's pass needs CUPTI for that,"
-    " pip install 'gputop-roofline[cupti]'"
+    " which `gputop doctor` says how to add"
 )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from gputop import installing
 from gputop.errors import BadInput
 from gputop.paths import PACKAGE
 from gputop.phases import rungs
@@ -202,7 +203,7 @@ def _check_schema(text: bytes, source: str) -> None:
     if version and int(version[1]) > int(SCHEMA.rpartition("/")[2]):
         raise BadInput(
             f"{source}, line 1: schema {found.schema} is newer than {SCHEMA}, the newest that this gputop "
-            f"reads. Install a newer one: pip install --upgrade gputop-roofline."
+            f"reads. Install a newer one: {installing.pip('install --upgrade gputop-roofline')}."
         )
     what = f"its schema is {found.schema!r}" if found.schema else "it names no schema"
     raise BadInput(

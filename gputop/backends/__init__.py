@@ -26,6 +26,20 @@ def load(name: str) -> BackendModule:
     return module
 
 
+def choose(name: str) -> tuple[str, str]:
+    """The backend that `name` stands for: `auto` is cuda where it is usable, else cpu.
+
+    With it a sentence where a GPU is passed over, what it lacks and the command that mends it; else nothing.
+    """
+    if name != "auto":
+        return name, ""
+    lacking = load("cuda").available()
+    if lacking is None:
+        return "cuda", ""
+    device = importlib.import_module("gputop.backends.cuda.driver").first_device()
+    return "cpu", f"{device} is here and is not used: {lacking}" if device else ""
+
+
 def foresee(name: str, workload: Workload, device: str | None) -> None:
     """Begin what opening a backend is going to wait for, while the rest of a session is loaded.
 

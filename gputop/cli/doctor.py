@@ -38,11 +38,22 @@ def _run(options: argparse.Namespace) -> int:
     narrator.clear()
     print_data(*_lines(findings, Terminal.of(sys.stdout)))
     needed = ("always", "cuda") if options.backend == "cuda" else ("always",)
-    for probe, finding in findings:
-        if probe.need in needed and finding.state != "ok":
-            what = NEEDED_BY[probe.need]
-            raise NotHere(f"{probe.name}, which {what} needs: {finding.detail}. Mend it: {finding.mend}")
+    absent = [(probe, found) for probe, found in findings if probe.need in needed and found.state != "ok"]
+    if absent:
+        raise NotHere(wanting(absent))
     return 0
+
+
+def wanting(absent: Sequence[tuple[Probe, Finding]]) -> str:
+    """The first, and what it takes besides, command by command."""
+    (probe, first), *others = absent
+    besides: dict[str, list[str]] = {}
+    for other, finding in others:
+        if finding.mend != first.mend:
+            besides.setdefault(finding.mend, []).append(other.name)
+    sentence = f"{probe.name}, which {NEEDED_BY[probe.need]} needs: {first.detail}. Mend it: {first.mend}"
+    more = (f"{', '.join(names)}: {mend}" for mend, names in besides.items())
+    return "\nMissing besides: ".join((sentence, *more))
 
 
 def _lines(findings: Sequence[tuple[Probe, Finding]], terminal: Terminal) -> list[str]:

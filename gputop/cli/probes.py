@@ -18,7 +18,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from gputop import units
+from gputop import installing, units
+from gputop.backends.cuda import driver
 from gputop.backends.cuda.devices import Visible, choose, visible_devices
 from gputop.errors import NotHere
 from gputop.workerprocess import worker_environment
@@ -60,10 +61,6 @@ class Probe:
     """For an import that fails."""
 
 
-def _extra(name: str) -> str:
-    return f"pip install 'gputop-roofline[{name}]'"
-
-
 def _python() -> str:
     return f"{platform.python_version()} at {sys.executable}"
 
@@ -92,7 +89,7 @@ def _version_of(distribution: str, module: str = "") -> Callable[[], str]:
 def _plotext() -> str:
     version = importlib.metadata.version("plotext")
     if int(version.split(".")[0]) < 6:
-        mend = "pip install --upgrade 'plotext>=6.1,<7'"
+        mend = installing.pip("install --upgrade 'plotext>=6.1,<7'")
         raise Absent(f"{version} is another interface than the one used here", mend, "broken")
     return version
 
@@ -103,9 +100,14 @@ def _nvml() -> str:
 
 
 def _driver() -> str:
-    nvml = _open_nvml()
-    cuda = nvml.nvmlSystemGetCudaDriverVersion()
-    return f"{nvml.nvmlSystemGetDriverVersion()}, up to CUDA {cuda // 1000}.{cuda % 1000 // 10}"
+    serves = driver.version()
+    if serves is None:
+        raise Absent(f"no NVIDIA driver: {driver.LIBRARY} is not found", NO_DRIVER)
+    try:
+        release = str(_open_nvml().nvmlSystemGetDriverVersion())
+    except Absent:
+        release = "release unknown"
+    return f"{release}, up to CUDA {driver.named(serves)}"
 
 
 def _devices() -> str:
@@ -151,7 +153,7 @@ def _nvrtc() -> str:
 
 
 def _nvdisasm() -> str:
-    return _utility("nvdisasm", _extra("compile"))
+    return _utility("nvdisasm", installing.extra("compile"))
 
 
 def _ncu() -> str:
@@ -165,7 +167,7 @@ def _nvmath() -> str:
         cublaslt.get_version()
     except Exception as error:
         detail = f"nvmath is installed, but cuBLASLt can't be loaded ({_first_line(error)})"
-        raise Absent(detail, _extra("cuda13,blaslt"), "broken") from error
+        raise Absent(detail, installing.extra("cuda13,blaslt"), "broken") from error
     return importlib.metadata.version("nvmath-python")
 
 
@@ -250,10 +252,11 @@ def _open_nvml() -> Any:
     except ImportError as error:
         state: State = "missing" if isinstance(error, ModuleNotFoundError) else "broken"
         detail = f"no binding to ask NVIDIA's driver by ({error})"
-        raise Absent(detail, "pip install nvidia-ml-py", state) from error
+        raise Absent(detail, installing.pip("install nvidia-ml-py"), state) from error
     if str(pynvml.__file__).endswith("__init__.py"):
         # The old fork is a package, nvidia-ml-py a single module of the same name: the package wins.
-        mend = "pip uninstall --yes pynvml && pip install --force-reinstall nvidia-ml-py"
+        away, again = "uninstall --yes pynvml", "install --force-reinstall nvidia-ml-py"
+        mend = f"{installing.pip(away)} && {installing.pip(again)}"
         raise Absent("an outdated package `pynvml` hides nvidia-ml-py", mend, "broken")
     try:
         pynvml.nvmlInit()
@@ -264,25 +267,29 @@ def _open_nvml() -> Any:
 
 PROBES: tuple[Probe, ...] = (
     Probe("python", "always", "runs gputop", _python, ""),
-    Probe("numpy", "always", "the cpu backend and the reference", _numpy, "pip install numpy"),
-    Probe("textual", "always", "the screen", _version_of("textual"), "pip install 'textual>=8.2,<9'"),
-    Probe("plotext", "always", "plots on the screen", _plotext, "pip install 'plotext>=6.1,<7'"),
-    Probe("nvml", "cuda", "clocks, power, temperature", _nvml, "pip install nvidia-ml-py"),
-    Probe("driver", "cuda", "any work on a GPU", _driver, "pip install nvidia-ml-py"),
-    Probe("devices", "cuda", "something to measure on", _devices, "pip install nvidia-ml-py"),
-    Probe("cupy", "cuda", "memory, streams, graphs", _cupy, _extra("cuda13")),
-    Probe("cuda-bindings", "cuda", "launch attributes, clusters", _cuda_bindings, _extra("cuda13")),
-    Probe("nvrtc", "cuda", "compiles the kernels", _nvrtc, _extra("cuda13")),
-    Probe("nvdisasm", "extra", "instruction mix of kernels", _nvdisasm, _extra("compile")),
-    Probe("nvmath", "extra", "cuBLASLt with fused epilogues", _nvmath, _extra("blaslt")),
+    Probe("numpy", "always", "the cpu backend and the reference", _numpy, installing.pip("install numpy")),
+    Probe(
+        "textual", "always", "the screen", _version_of("textual"), installing.pip("install 'textual>=8.2,<9'")
+    ),
+    Probe("plotext", "always", "plots on the screen", _plotext, installing.pip("install 'plotext>=6.1,<7'")),
+    Probe("driver", "cuda", "any work on a GPU", _driver, NO_DRIVER),
+    Probe("nvml", "cuda", "clocks, power, temperature", _nvml, installing.pip("install nvidia-ml-py")),
+    Probe("devices", "cuda", "something to measure on", _devices, installing.pip("install nvidia-ml-py")),
+    Probe("cupy", "cuda", "memory, streams, graphs", _cupy, installing.extra("cuda13")),
+    Probe("cuda-bindings", "cuda", "launch attributes, clusters", _cuda_bindings, installing.extra("cuda13")),
+    Probe("nvrtc", "cuda", "compiles the kernels", _nvrtc, installing.extra("cuda13")),
+    Probe("nvdisasm", "extra", "instruction mix of kernels", _nvdisasm, installing.extra("compile")),
+    Probe("nvmath", "extra", "cuBLASLt with fused epilogues", _nvmath, installing.extra("blaslt")),
     Probe(
         "cupti",
         "extra",
         "times of kernels inside graphs",
         _version_of("cupti-python", "cupti.cupti"),
-        _extra("cupti"),
+        installing.extra("cupti"),
     ),
-    Probe("torch", "extra", "the peers: PyTorch eager, compiled and tuned", _torch, _extra("torch")),
+    Probe(
+        "torch", "extra", "the peers: PyTorch eager, compiled and tuned", _torch, installing.extra("torch")
+    ),
     Probe("ncu", "extra", "hardware counters of kernels", _ncu, ""),
 )
 

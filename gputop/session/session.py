@@ -8,7 +8,7 @@ from pathlib import Path
 from gputop import backends
 from gputop.backends.base import Say
 from gputop.catalog import Catalog
-from gputop.errors import BadInput
+from gputop.errors import BadInput, NotHere
 from gputop.results import Ceilings, DeviceFacts, Gate, Ladder, Window
 from gputop.session.bench import Bench
 from gputop.session.ladder import measure_ladder
@@ -49,8 +49,10 @@ def opening_rung(backend: str, views: Sequence[RungView]) -> str:
 class Session:
     """One at a time, on one thread. Every method raises BadInput for a plan that can't be, with why."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, note: str = "") -> None:
         self._bench = bench
+        self.note = note
+        """Which device of this machine was passed over, and why; empty where none was."""
         self._rung_views: tuple[RungView, ...] | None = None
 
     @classmethod
@@ -67,13 +69,13 @@ class Session:
         NotHere when the device or a library is missing; BadInput for a workload that is no model.
         """
         check_sizes(workload.dims, f"workload {workload.name}")
-        name = backend_name
-        if name == "auto":
-            name = "cuda" if backends.load("cuda").available() is None else "cpu"
+        name, note = backends.choose(backend_name)
+        if note and device is not None:
+            raise NotHere(note)
         say(f"opening {name}")
         folder = Path(kernels_dir) if kernels_dir else None
         catalog = Catalog.load(folder)
-        return cls(Bench(backends.load(name).open_backend(workload, device, say, folder), catalog))
+        return cls(Bench(backends.load(name).open_backend(workload, device, say, folder), catalog), note)
 
     @property
     def facts(self) -> DeviceFacts:

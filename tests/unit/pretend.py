@@ -1,14 +1,16 @@
-"""A CUDA driver that shows devices of the tester's choice, answering as cuda-bindings does."""
+"""A CUDA driver that shows devices of the tester's choice, answering as its library and cuda-bindings do."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import Any
 from uuid import UUID
 
 import pytest
 
-from gputop.backends.cuda.devices import Visible
+from gputop.backends.cuda import driver as bare_driver
+from gputop.backends.cuda.devices import NO_DEVICE, Visible
 
 
 def pretend_devices(monkeypatch: pytest.MonkeyPatch, devices: Sequence[Visible]) -> None:
@@ -37,3 +39,25 @@ def pretend_devices(monkeypatch: pytest.MonkeyPatch, devices: Sequence[Visible])
         "cuDeviceTotalMem": lambda handle: (ok, devices[handle].memory_bytes),
     }.items():
         monkeypatch.setattr(driver, name, answer)
+
+
+def pretend_driver(monkeypatch: pytest.MonkeyPatch, serves: int, device: str | None = None) -> None:
+    """The driver's own library, of CUDA `serves` (0: there is none), showing `device` or nothing."""
+
+    def get_version(found: Any) -> int:
+        found._obj.value = serves
+        return 0
+
+    def get_name(name: Any, size: int, handle: object) -> int:
+        assert device is not None
+        assert len(device) < size
+        name.value = device.encode()
+        return 0
+
+    library = SimpleNamespace(
+        cuDriverGetVersion=get_version,
+        cuInit=lambda flags: 0 if device else NO_DEVICE,
+        cuDeviceGet=lambda handle, index: 0,
+        cuDeviceGetName=get_name,
+    )
+    monkeypatch.setattr(bare_driver, "_library", lambda: library if serves else None)

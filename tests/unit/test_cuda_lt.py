@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from gputop import installing
 from gputop.backends.cuda.lt import CublasLt
 from gputop.errors import BadInput, GputopError, NotHere
 
@@ -47,7 +48,7 @@ def test_without_its_library_it_is_not_here_and_the_extras_are_named(
     said = opened(monkeypatch, error)
     assert isinstance(said, NotHere)
     assert str(error) in str(said)
-    assert "pip install 'gputop-roofline[cuda13,blaslt]'" in str(said)
+    assert installing.extra("cuda13,blaslt") in str(said)
 
 
 def test_without_memory_for_its_handle_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

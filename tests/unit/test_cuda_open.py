@@ -8,6 +8,8 @@ from types import ModuleType
 
 import pytest
 
+from gputop import installing
+from gputop.backends import choose as choose_backend
 from gputop.backends.cuda import open as opening
 from gputop.backends.cuda.devices import Visible, choose, visible_devices
 from gputop.backends.cuda.open import available, open_backend
@@ -15,17 +17,17 @@ from gputop.backends.cuda.waking import awake
 from gputop.errors import NotHere
 from gputop.session import Session
 from gputop.workloads import WORKLOADS, parse_workload
-from tests.unit.pretend import pretend_devices
+from tests.unit.pretend import pretend_devices, pretend_driver
 
 OLD = Visible(0, "GPU-00000000-0000-0000-0000-000000000001", "Tesla T4", "75", 16 << 30)
 NEW = Visible(1, "GPU-00000000-0000-0000-0000-000000000002", "NVIDIA L4", "89", 24 << 30)
 
 
 def pretend_cupy(monkeypatch: pytest.MonkeyPatch, *, driver: int, devices: int) -> None:
-    """CuPy as it stands before any device is touched: three calls that never fail for want of a driver."""
+    """A driver, and CuPy as it stands before any device is touched: calls that never fail for want of one."""
+    pretend_driver(monkeypatch, driver)
     runtime = ModuleType("cupy.cuda.runtime")
     runtime.CUDARuntimeError = type("CUDARuntimeError", (RuntimeError,), {})  # type: ignore[attr-defined]
-    runtime.driverGetVersion = lambda: driver  # type: ignore[attr-defined]
     runtime.runtimeGetVersion = lambda: 13000  # type: ignore[attr-defined]
     runtime.getDeviceCount = lambda: devices  # type: ignore[attr-defined]
     cuda = ModuleType("cupy.cuda")
@@ -35,15 +37,51 @@ def pretend_cupy(monkeypatch: pytest.MonkeyPatch, *, driver: int, devices: int) 
     monkeypatch.setattr(opening, "_installed", lambda package: True)
 
 
-def test_without_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "_installed", lambda package: package != "cupy")
-    why = available()
-    assert why is not None
-    assert "CuPy is not installed" in why
-    assert "pip install 'gputop-roofline[cuda13]'" in why
+def without(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
+    monkeypatch.setattr(opening, "_installed", lambda package: package not in packages)
+
+
+@pytest.mark.parametrize(("serves", "extra"), [(13010, "cuda13"), (12080, "cuda12")])
+def test_without_cupy_the_packages_that_fit_the_driver_are_named(
+    monkeypatch: pytest.MonkeyPatch, serves: int, extra: str
+) -> None:
+    pretend_driver(monkeypatch, serves)
+    without(monkeypatch, "cupy")
+    assert available() == f"CuPy is not installed; {installing.extra(extra)}."
     with pytest.raises(NotHere) as raised:
         open_backend(WORKLOADS[0], None, print)
     assert raised.value.exit_code == 3
+    without(monkeypatch, "cupy", "cuda.bindings")
+    assert available() == f"CuPy and cuda-bindings are not installed; {installing.extra(extra)}."
+
+
+def test_the_driver_comes_before_the_packages_that_are_nothing_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pretend_driver(monkeypatch, 0)
+    without(monkeypatch, "cupy")
+    driver, besides = (available() or "").split(" Missing besides: ")
+    assert "No NVIDIA driver" in driver
+    assert "CuPy" not in driver
+    assert besides == f"CuPy; {installing.extra('cuda13')}."
+    without(monkeypatch)
+    assert "besides" not in (available() or "")
+
+
+def test_a_gpu_that_is_passed_over_is_named_with_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend_driver(monkeypatch, 13010, device="NVIDIA H200")
+    without(monkeypatch, "cupy")
+    said = f"NVIDIA H200 is here and is not used: CuPy is not installed; {installing.extra('cuda13')}."
+    session = Session.open("auto", parse_workload("tiny"))
+    assert (session.facts.backend, session.note) == ("cpu", said)
+    session.close()
+    with pytest.raises(NotHere, match="NVIDIA H200"):
+        Session.open("auto", parse_workload("tiny"), device="0")
+    assert choose_backend("cpu") == ("cpu", ""), "whoever names the cpu knows"
+    pretend_driver(monkeypatch, 13010)
+    assert choose_backend("auto") == ("cpu", ""), "a driver without a device"
+    pretend_driver(monkeypatch, 0)
+    assert choose_backend("auto") == ("cpu", "")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gputop import installing
 from gputop.backends.cuda.refusal import refusal
 from gputop.backends.cuda.sources import Sources
 from gputop.catalog import Catalog
@@ -47,7 +48,7 @@ def test_a_missing_package_is_named_with_its_extra(
     hide(monkeypatch, package)
     why = refusal(*prepared(rung), "90", SOURCES)
     assert why is not None
-    assert f"gputop-roofline[{extra}]" in why
+    assert installing.extra(extra) in why
 
 
 def test_dependent_launches_need_a_device_that_has_them() -> None:

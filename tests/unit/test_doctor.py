@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from gputop import installing
 from gputop.backends.cuda.devices import Visible
-from gputop.cli import main
-from gputop.cli.probes import PROBES, answer, answer_apart
+from gputop.cli import doctor, main
+from gputop.cli.probes import NO_DRIVER, PROBES, Finding, answer, answer_apart
 from tests.unit.pretend import pretend_devices
 
 BY_NAME = {probe.name: probe for probe in PROBES}
@@ -44,7 +45,7 @@ def test_an_old_package_that_hides_the_nvml_binding_is_named(site: Path) -> None
     finding = answer_apart(BY_NAME["nvml"])
     assert finding.state == "broken"
     assert "hides nvidia-ml-py" in finding.detail
-    assert finding.mend.startswith("pip uninstall --yes pynvml")
+    assert " -m pip uninstall --yes pynvml && " in finding.mend
 
 
 @pytest.mark.parametrize("what", ["ImportError('it is broken')", "ModuleNotFoundError('No module pynvml')"])
@@ -114,20 +115,20 @@ def test_an_import_that_crashes_costs_only_its_own_answer(site: Path) -> None:
     finding = answer_apart(BY_NAME["cupy"])
     assert finding.state == "broken"
     assert "SIGSEGV" in finding.detail
-    assert finding.mend == "pip install 'gputop-roofline[cuda13]'"
+    assert finding.mend == installing.extra("cuda13")
 
 
 def test_an_import_that_talks_and_fails_is_broken_and_not_missing(site: Path) -> None:
     (site / "torch.py").write_text("print('hello')\nraise ImportError('libcudart.so.13: no such file')\n")
     finding = answer_apart(BY_NAME["torch"])
-    assert (finding.state, finding.mend) == ("broken", "pip install 'gputop-roofline[torch]'")
+    assert (finding.state, finding.mend) == ("broken", installing.extra("torch"))
     assert "libcudart.so.13" in finding.detail
 
 
 def test_a_module_that_is_not_there_is_missing(site: Path) -> None:
     (site / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
     finding = answer_apart(BY_NAME["torch"])
-    assert (finding.state, finding.mend) == ("missing", "pip install 'gputop-roofline[torch]'")
+    assert (finding.state, finding.mend) == ("missing", installing.extra("torch"))
 
 
 def test_a_binding_without_its_library_is_broken(site: Path) -> None:
@@ -136,7 +137,7 @@ def test_a_binding_without_its_library_is_broken(site: Path) -> None:
         "def get_version(): raise RuntimeError('Failure finding \"libcublasLt.so.13\"')\n"
     )
     finding = answer_apart(BY_NAME["nvmath"])
-    assert (finding.state, finding.mend) == ("broken", "pip install 'gputop-roofline[cuda13,blaslt]'")
+    assert (finding.state, finding.mend) == ("broken", installing.extra("cuda13,blaslt"))
     assert 'cuBLASLt can\'t be loaded (Failure finding "libcublasLt.so.13")' in finding.detail
 
 
@@ -166,3 +167,17 @@ def test_doctor_shows_what_is_and_what_mends_the_rest(capsys: pytest.CaptureFixt
     for line, after in pairwise(lines):
         if line.startswith(("missing", "broken")):
             assert after.strip().startswith("mend: ")
+
+
+def test_without_a_driver_that_is_said_first_and_what_is_missing_besides() -> None:
+    absent = [
+        (BY_NAME["driver"], Finding("missing", "no NVIDIA driver", NO_DRIVER)),
+        (BY_NAME["devices"], Finding("missing", "no NVIDIA driver to ask", NO_DRIVER)),
+        (BY_NAME["cupy"], Finding("missing", "not installed", "add it")),
+        (BY_NAME["nvrtc"], Finding("missing", "not installed", "add it")),
+    ]
+    said = doctor.wanting(absent)
+    assert said.startswith(f"driver, which the cuda backend needs: no NVIDIA driver. Mend it: {NO_DRIVER}\n")
+    assert said.endswith("\nMissing besides: cupy, nvrtc: add it")
+    places = [probe.name for probe in PROBES if probe.need == "cuda"]
+    assert places[0] == "driver"

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gputop import installing
 from gputop.cubin import FunctionFacts, ptxas_facts, read_cubin
 from gputop.errors import BadInput, NotHere
 from gputop.paths import cache_dir, keep
@@ -25,7 +26,6 @@ NO_CACHE = "--no-cache"
 """NVRTC's own cache gives machine code back without what ptxas said of it."""
 FIRST_WITH_CACHE = 13
 LOWEST_ARCH = "80"
-MEND = "pip install 'gputop-roofline[cuda13]'"
 
 _CACHE_MAGIC = b"gputop-cubin/1\n"
 _ARCH_LINE = re.compile(r"^//\s*arch:\s*(\d+a?)\s*$", re.MULTILINE)
@@ -78,14 +78,18 @@ def toolchain() -> Toolchain:
     try:
         from cuda.bindings import nvrtc
     except ImportError:
-        raise NotHere(f"cuda-bindings is not installed; {MEND}.") from None
+        raise NotHere(f"cuda-bindings is not installed; {installing.extra('cuda13')}.") from None
     try:
         _, major, minor = nvrtc.nvrtcVersion()
     except Exception as error:
-        raise NotHere(f"NVRTC can't be loaded ({_first_line(error)}); {MEND}.") from None
+        raise NotHere(
+            f"NVRTC can't be loaded ({_first_line(error)}); {installing.extra('cuda13')}."
+        ) from None
     folders = _header_dirs()
     if not folders:
-        raise NotHere(f"CUDA's headers are not found; {MEND}, or set CUDA_PATH to a CUDA toolkit.")
+        raise NotHere(
+            f"CUDA's headers are not found; {installing.extra('cuda13')}, or set CUDA_PATH to a CUDA toolkit."
+        )
     options = (*OPTIONS, NO_CACHE) if major >= FIRST_WITH_CACHE else OPTIONS
     return Toolchain(f"{major}.{minor}", folders, options)
 

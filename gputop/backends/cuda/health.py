@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from gputop import installing
 from gputop.results import Health
 
 T = TypeVar("T")
@@ -189,7 +190,11 @@ def _pynvml() -> Any:
     try:
         import pynvml
     except ImportError:
-        raise ImportError("nvidia-ml-py is not installed (pip install nvidia-ml-py).") from None
+        raise ImportError(
+            f"nvidia-ml-py is not installed ({installing.pip('install nvidia-ml-py')})."
+        ) from None
     if (pynvml.__file__ or "").endswith("__init__.py"):
-        raise ImportError("an old package `pynvml` hides nvidia-ml-py (pip uninstall pynvml).")
+        raise ImportError(
+            f"an old package `pynvml` hides nvidia-ml-py ({installing.pip('uninstall pynvml')})."
+        )
     return pynvml

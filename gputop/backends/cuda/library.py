@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gputop.backends.cuda.compile import MEND
+from gputop import installing
 from gputop.backends.cuda.context import Context
 from gputop.backends.cuda.faults import CUBLAS, UNKNOWN, explain
 from gputop.backends.cuda.pack import Address
@@ -145,7 +145,7 @@ def _load() -> Any:
     try:
         found = load_nvidia_dynamic_lib("cublas")
     except RuntimeError:
-        raise NotHere(f"cuBLAS can't be loaded; {MEND}.") from None
+        raise NotHere(f"cuBLAS can't be loaded; {installing.extra('cuda13')}.") from None
     library = ctypes.CDLL(found.abs_path)
     library.cublasGetStatusName.restype = ctypes.c_char_p
     return library

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from gputop import installing
 from gputop.backends.cuda.alike import Alike
 from gputop.backends.cuda.context import Context
 from gputop.backends.cuda.faults import CUBLAS, explain
@@ -32,7 +33,6 @@ WORKSPACE_BYTES = 32 << 20
 CANDIDATES = 16
 """Algorithms asked of the heuristic: what `gemm_best` measures, and a batch chooses among."""
 RUNS = 10
-MEND_LIBRARY = "pip install 'gputop-roofline[cuda13,blaslt]'"
 """The library comes with the backend's own extra, its binding with another."""
 EPILOGUES = {
     (False, False): "DEFAULT",
@@ -205,7 +205,7 @@ def _created(lt: Any) -> int:
         if status in CUBLAS:
             raise explain(CUBLAS[status], str(error), "creating a cuBLASLt handle") from None
         why = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise NotHere(f"cuBLASLt can't be loaded ({why}); {MEND_LIBRARY}.") from None
+        raise NotHere(f"cuBLASLt can't be loaded ({why}); {installing.extra('cuda13,blaslt')}.") from None
 
 
 class _Product:

@@ -6,8 +6,10 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gputop import installing
 from gputop.backends.base import Say
-from gputop.backends.cuda.compile import MEND, toolchain
+from gputop.backends.cuda import driver
+from gputop.backends.cuda.compile import toolchain
 from gputop.backends.cuda.devices import choose, visible_devices
 from gputop.backends.cuda.waking import begin
 from gputop.errors import NotHere
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 
 OLDEST_DRIVER = 13000
 """As CUDA numbers it: the first that runs CUDA 13, driver 580."""
-MEND_DRIVER = "install NVIDIA driver 580 or newer, or use the extra `cuda12`"
+NEW_DRIVER = "install NVIDIA driver 580 or newer"
+PACKAGES = {"cupy": "CuPy", "cuda.bindings": "cuda-bindings"}
+"""What must be importable, and what it is called."""
 
 
 def available() -> str | None:
@@ -48,14 +52,28 @@ def open_backend(
 
 
 def _require() -> None:
-    """NotHere for the first thing that is missing, in the order in which one would install them."""
-    for package, name in (("cupy", "CuPy"), ("cuda.bindings", "cuda-bindings")):
-        if not _installed(package):
-            raise NotHere(f"{name} is not installed; {MEND}.")
-    mark("cuda: CuPy and the driver")
-    _require_driver()
+    """NotHere for what is missing, in the order in which one would install it: no package helps without a
+    driver, and the driver decides which packages fit."""
+    mark("cuda: the driver")
+    serves = driver.version()
+    absent = [name for package, name in PACKAGES.items() if not _installed(package)]
+    if serves is None:
+        besides = f" Missing besides: {' and '.join(absent)}; {_mend(OLDEST_DRIVER)}." if absent else ""
+        raise NotHere(
+            f"No NVIDIA driver (libcuda) is found here; {NEW_DRIVER}, or run with --backend cpu.{besides}"
+        )
+    if absent:
+        is_not = "are not" if absent[1:] else "is not"
+        raise NotHere(f"{' and '.join(absent)} {is_not} installed; {_mend(serves)}.")
+    mark("cuda: CuPy")
+    _require_device(serves)
     mark("cuda: NVRTC")
     toolchain()
+
+
+def _mend(serves: int) -> str:
+    """The command that installs the packages which fit this driver."""
+    return installing.extra("cuda13" if serves >= OLDEST_DRIVER else "cuda12")
 
 
 def _installed(package: str) -> bool:
@@ -65,18 +83,18 @@ def _installed(package: str) -> bool:
         return False
 
 
-def _require_driver() -> None:
+def _require_device(serves: int) -> None:
+    """`serves`: the driver's newest CUDA."""
     try:
         from cupy.cuda import runtime
     except Exception as error:
         # A CuPy built for another CUDA, or whose own libraries are missing, fails in many ways at import.
-        raise NotHere(f"CuPy can't be loaded ({_first_line(error)}); {MEND}.") from None
-    version = runtime.driverGetVersion()
-    if version == 0:
-        raise NotHere(f"No NVIDIA driver is installed here; {MEND_DRIVER}, or run with --backend cpu.")
-    if version < OLDEST_DRIVER and runtime.runtimeGetVersion() >= OLDEST_DRIVER:
-        found = f"{version // 1000}.{version % 1000 // 10}"
-        raise NotHere(f"The driver here serves CUDA up to {found}, too old for CUDA 13; {MEND_DRIVER}.")
+        raise NotHere(f"CuPy can't be loaded ({_first_line(error)}); {_mend(serves)}.") from None
+    if serves < OLDEST_DRIVER and runtime.runtimeGetVersion() >= OLDEST_DRIVER:
+        raise NotHere(
+            f"The driver here serves CUDA up to {driver.named(serves)}, too old for CUDA 13; {NEW_DRIVER}, "
+            "or replace CuPy and cuda-bindings by those of the extra `cuda12`."
+        )
     try:
         count = runtime.getDeviceCount()
     except runtime.CUDARuntimeError as error:

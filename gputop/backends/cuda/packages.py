@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 from dataclasses import dataclass
 
+from gputop import installing
+
 
 @dataclass(frozen=True, slots=True)
 class Package:
@@ -12,12 +14,19 @@ class Package:
 
     module: str
     """Top level: of a submodule Python would import the whole package to answer."""
-    sentence: str
+    wanting: str
+    """What is so without it."""
+    extra: str
+
+    @property
+    def sentence(self) -> str:
+        """What is so without it, and the command that mends it."""
+        return f"{self.wanting}; {installing.extra(self.extra)}."
 
     def missing(self) -> str | None:
         """The sentence, or None where the package is here; it is not imported for that."""
         return self.sentence if importlib.util.find_spec(self.module) is None else None
 
 
-TORCH = Package("torch", "PyTorch is not installed; pip install 'gputop-roofline[torch]'.")
-NVMATH = Package("nvmath", "cuBLASLt needs nvmath; pip install 'gputop-roofline[blaslt]'.")
+TORCH = Package("torch", "PyTorch is not installed", "torch")
+NVMATH = Package("nvmath", "cuBLASLt needs nvmath", "blaslt")

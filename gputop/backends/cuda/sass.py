@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gputop import installing
 from gputop.backends.cuda.compile import Cubin
 from gputop.errors import NotHere
 from gputop.paths import cache_dir, keep
 
 INSTRUCTION_BYTES = 16
-MEND = "pip install 'gputop-roofline[compile]'"
 TENSOR = re.compile(r"HMMA|HGMMA|IMMA|DMMA")
 MATH = re.compile(rf"{TENSOR.pattern}|FFMA")
 NEVER = ("!PT", "@!PT")
@@ -86,7 +86,7 @@ def _listing(code: bytes, source: str) -> bytes:
         done = subprocess.run([_nvdisasm(), "-json", str(file)], capture_output=True)
     if done.returncode:
         why = done.stderr.decode(errors="replace").strip()[:200]
-        raise NotHere(f"nvdisasm can't read {source} ({why}); {MEND}.")
+        raise NotHere(f"nvdisasm can't read {source} ({why}); {installing.extra('compile')}.")
     return done.stdout
 
 
@@ -116,8 +116,8 @@ def _nvdisasm() -> str:
         try:
             from cuda.pathfinder import find_nvidia_binary_utility
         except ImportError:
-            raise NotHere(f"nvdisasm is not installed; {MEND}.") from None
+            raise NotHere(f"nvdisasm is not installed; {installing.extra('compile')}.") from None
         found = find_nvidia_binary_utility("nvdisasm")
     if found is None:
-        raise NotHere(f"nvdisasm is not installed; {MEND}.")
+        raise NotHere(f"nvdisasm is not installed; {installing.extra('compile')}.")
     return str(found)
