@@ -104,6 +104,8 @@ class Opened(Message, tag="opened", frozen=True, kw_only=True):
     workload: Workload
     rungs: tuple[RungView, ...]
     default_rung: str
+    note: str = ""
+    """What else there would be to measure on and why it is not used; empty where there is nothing."""
 
 
 class Resolved(Message, tag="resolved", frozen=True, kw_only=True):

@@ -254,6 +254,7 @@ class _Worker:
             workload=session.workload,
             rungs=session.rung_views(),
             default_rung=session.default_rung,
+            note=session.note,
         )
 
     def _opened(self) -> Session | Replay:

@@ -46,6 +46,8 @@ class Bench:
                 kernels_dir=self._kernels_dir,
                 on_progress=self.narrator.progress,
             )
+            if self.opened.note:
+                self.narrator.note(self.opened.note)
             if self.opened.device.recording:
                 self._meet_recording()
         except BaseException:

@@ -31,6 +31,9 @@ class Replay:
     Every method raises BadInput for what was not recorded, with what was.
     """
 
+    note = ""
+    """No device was passed over: a recording was asked for."""
+
     def __init__(self, kept: Recording) -> None:
         self._kept = kept
         self._label = recording.label(kept.header)

@@ -140,12 +140,16 @@ class State:
 
 
 def device_ready(state: State, opened: Opened, options: Options) -> State:
-    """The device is open. `options` name the plan to begin with, its rung perhaps left to the backend."""
+    """The device is open; what was passed over for it is said once.
+
+    `options` name the plan to begin with, its rung perhaps left to the backend.
+    """
     current = state.current or options.request
     if current is None:
         current = PlanRequest("", () if options.batch is None else (("batch", str(options.batch)),))
     current = replace(current, rung=current.rung or opened.default_rung)
-    return replace(state, opened=opened, current=current, worker="ready", doing="")
+    trouble = opened.note if state.opened is None else state.trouble
+    return replace(state, opened=opened, current=current, worker="ready", doing="", trouble=trouble)
 
 
 def plan_ready(state: State, request: PlanRequest, view: PlanView) -> State:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from gputop.protocol import Opened
@@ -59,6 +60,14 @@ def test_opens_on_what_was_asked_for(
 def test_a_restarted_worker_does_not_change_the_plan() -> None:
     state = states.choose_rung(started(), "cpu-threads")
     assert states.device_ready(state, opened(), replace(OPTIONS, request=LOOPS)).current == THREADS
+
+
+def test_what_was_passed_over_is_said_at_the_opening_and_not_after_a_restart() -> None:
+    told = msgspec.structs.replace(opened(), note="A GPU is here and is not used: add it.")
+    state = states.device_ready(State(), told, OPTIONS)
+    assert state.trouble == told.note
+    put_away = replace(state, trouble="")
+    assert states.device_ready(put_away, told, OPTIONS).trouble == ""
 
 
 def test_a_change_pins_the_plan_before_it() -> None:

@@ -269,7 +269,19 @@ def test_cuda_where_there_is_none_is_not_here_and_says_what_mends_it(env: dict[s
         pytest.skip("a GPU can be used here")
     done = gputop(env, "run", "--backend", "cuda", "--workload", "tiny")
     assert (done.returncode, done.stdout) == (3, "")
-    assert re.search(r"gputop-roofline\[cuda1[23]\]|driver", done.stderr)
+    assert re.search(r"cuda1[23]|driver", done.stderr)
+
+
+def test_a_gpu_that_is_passed_over_is_told_once_beside_the_data(env: dict[str, str], tmp_path: Path) -> None:
+    said = "A GPU is here and is not used: add it."
+    beside = altered(
+        tmp_path, env, f"from gputop import backends\nbackends.choose = lambda name: ('cpu', {said!r})"
+    )
+    words = ("run", "--workload", "tiny", "--seconds", "0.1", "--windows", "2", "--remote", "here")
+    done = gputop(beside, *words)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count(f"gputop: {said}\n") == 1
+    assert said not in done.stdout
 
 
 def test_a_failed_gate_shows_no_time_and_exits_1(env: dict[str, str], tmp_path: Path) -> None:
