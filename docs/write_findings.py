@@ -16,7 +16,7 @@ from docs.evidence import NOT_MEASURED, Evidence
 from docs.findings import Finding
 from gputop import recording, units
 from gputop.cli.batches import rate
-from gputop.cli.ladder_table import foretold_words, hit_word, score_lines, within
+from gputop.cli.ladder_table import foretold_words, hit_word, score_lines
 from gputop.errors import BadInput, GputopError
 from gputop.recording import Recording
 from gputop.results import LadderEntry
@@ -153,7 +153,7 @@ def _predicted(entry: LadderEntry) -> str:
 
 
 def _interval(value: float | None, lo: float | None, hi: float | None) -> str:
-    return "" if value is None else within(units.ratio(value), lo, hi)
+    return "" if value is None else units.ratio_within(value, lo, hi)
 
 
 def _sweep(kept: Recording) -> Iterator[str]:

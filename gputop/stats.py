@@ -214,7 +214,12 @@ def verdict(result: Paired, floor: float) -> tuple[Verdict, str]:
         return "SAME", ""
     if result.lo < -floor and result.hi > floor:
         return "UNRESOLVED", f"spread too wide: {_spread(result.half_width)}"
-    return "UNRESOLVED", f"interval crosses the A/A floor of {_percent(floor)}"
+    return "UNRESOLVED", f"interval crosses the {floor_words(floor)}"
+
+
+def floor_words(floor: float) -> str:
+    """`A/A floor of 6.2 %`."""
+    return f"A/A floor of {_percent(floor)}"
 
 
 def narrow_enough(result: Paired, floor: float) -> bool:

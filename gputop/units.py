@@ -81,6 +81,12 @@ def ratio(value: float | None) -> str:
     return UNKNOWN if value is None or not math.isfinite(value) else f"{significant(value)}×"
 
 
+def ratio_within(value: float | None, lo: float | None, hi: float | None) -> str:
+    """`1.23× [1.20, 1.26]`; the ratio alone where its interval is not known."""
+    figure = ratio(value)
+    return figure if lo is None or hi is None else f"{figure} [{number(lo)}, {number(hi)}]"
+
+
 def number(value: float | None) -> str:
     """A plain number to three significant digits."""
     return UNKNOWN if value is None or not math.isfinite(value) else significant(value)

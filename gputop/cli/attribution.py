@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from gputop import units
-from gputop.cli.ladder_table import within
 from gputop.cli.render import joined
 from gputop.cli.tables import Heading, table
 from gputop.cli.terminal import Terminal
@@ -59,7 +58,7 @@ def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
     all_foretold = Saving.total([first_foretold(before, entry) for before, entry in pairs])
     revised = ", ".join(entry.rung for _, entry in pairs if entry.foretold is not None)
     direct = Saving(last.saved_first_s, last.saved_first_lo_s, last.saved_first_hi_s)
-    ratio = within(units.ratio(last.ratio_first), last.ratio_first_lo, last.ratio_first_hi)
+    ratio = units.ratio_within(last.ratio_first, last.ratio_first_lo, last.ratio_first_hi)
     rows = [
         *(
             _row(f"{before.rung} -> {entry.rung}", banked(before, entry), predicted(before, entry), entry)
@@ -83,7 +82,7 @@ def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
 def _row(name: str, saved: Saving, expected: Saving, entry: LadderEntry | None) -> tuple[str, ...]:
     ratio = ""
     if entry is not None:
-        ratio = within(units.ratio(entry.ratio_before), entry.ratio_before_lo, entry.ratio_before_hi)
+        ratio = units.ratio_within(entry.ratio_before, entry.ratio_before_lo, entry.ratio_before_hi)
     return (
         name,
         units.signed_seconds(saved.value_s),

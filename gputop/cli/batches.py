@@ -62,8 +62,6 @@ def batch_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
 
 
 def _rows(entries: Sequence[LadderEntry]) -> Iterator[tuple[str, ...]]:
-    from gputop.cli.ladder_table import within
-
     first = next((entry for entry in entries if entry.device_s), None)
     for entry in entries:
         repaid = None if first is None else rate_ratio(first, entry)
@@ -73,7 +71,7 @@ def _rows(entries: Sequence[LadderEntry]) -> Iterator[tuple[str, ...]]:
             units.seconds(entry.device_s / entry.batch if entry.device_s and entry.batch else None),
             units.si(entry.tokens_per_s, "/s"),
             units.si(rate(entry), "FLOP/s"),
-            within(units.ratio(repaid), entry.ratio_first_lo, entry.ratio_first_hi),
+            units.ratio_within(repaid, entry.ratio_first_lo, entry.ratio_first_hi),
             units.ratio(None if first is None else forecast_ratio(first, entry)),
             units.text(entry.binds),
             entry.gate.status,

@@ -64,7 +64,7 @@ def revision_lines(entries: Sequence[LadderEntry]) -> list[str]:
 
 def foretold_words(first: Foretold) -> str:
     """`1.05× [0.950, 1.20] floor, miss`."""
-    return f"{within(units.ratio(first.gain), first.lo, first.hi)} {first.source}, {HIT[first.hit]}"
+    return f"{units.ratio_within(first.gain, first.lo, first.hi)} {first.source}, {HIT[first.hit]}"
 
 
 def score_lines(entries: Sequence[LadderEntry]) -> list[str]:
@@ -103,7 +103,7 @@ def _rows(entries: Sequence[LadderEntry]) -> Iterator[tuple[str, ...]]:
             units.seconds(entry.device_s),
             units.seconds(entry.wall_s),
             units.ratio(entry.ratio_first),
-            within(units.ratio(entry.ratio_before), entry.ratio_before_lo, entry.ratio_before_hi),
+            units.ratio_within(entry.ratio_before, entry.ratio_before_lo, entry.ratio_before_hi),
             _predicted(entry),
             hit_word(entry),
             units.text(entry.binds),
@@ -118,15 +118,10 @@ def hit_word(entry: LadderEntry) -> str:
     return "" if entry.predicted is None or entry.ratio_before is None else HIT[entry.hit]
 
 
-def within(figure: str, lo: float | None, hi: float | None) -> str:
-    """A ratio with its interval, where that is known."""
-    return figure if lo is None or hi is None else f"{figure} [{units.number(lo)}, {units.number(hi)}]"
-
-
 def _predicted(entry: LadderEntry) -> str:
     if entry.predicted is None:
         return ""
-    interval = within(units.ratio(entry.predicted), entry.predicted_lo, entry.predicted_hi)
+    interval = units.ratio_within(entry.predicted, entry.predicted_lo, entry.predicted_hi)
     return f"{interval} {entry.source or ''}".rstrip()
 
 

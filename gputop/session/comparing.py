@@ -10,7 +10,7 @@ from gputop.results import Comparison, Delta
 from gputop.session.noise import NoiseFloors
 from gputop.session.sampling import LaneSamples
 from gputop.spec import Plan, Step
-from gputop.units import seconds
+from gputop.units import ratio_within, seconds
 
 TIMER_STEPS = 3
 """A time below this many of the timer's own steps is not resolved."""
@@ -112,12 +112,11 @@ def sentence(comparison: Comparison) -> str:
     names = f"{comparison.plan_a} -> {comparison.plan_b}"
     if delta is None or delta.ratio is None:
         return f"{names}: nothing measured of both."
-    interval = ""
-    if delta.ratio_lo is not None and delta.ratio_hi is not None:
-        interval = f" [{delta.ratio_lo:.3g}, {delta.ratio_hi:.3g}]"
-    times = f"{seconds(delta.a_s)} -> {seconds(delta.b_s)}, {delta.ratio:.3g}x{interval}"
+    ratio = ratio_within(delta.ratio, delta.ratio_lo, delta.ratio_hi)
     why = f": {delta.status}" if delta.status else ""
-    return f"{names}: {times}, {delta.verdict}{why} (A/A floor {100 * delta.aa_floor:.2g} %)"
+    floor = stats.floor_words(delta.aa_floor)
+    aside = "" if floor in why else f" ({floor})"
+    return f"{names}: {seconds(delta.a_s)} -> {seconds(delta.b_s)}, {ratio}, {delta.verdict}{why}{aside}"
 
 
 def _bound_by_host(delta: Delta, a: Plan, b: Plan) -> Delta:

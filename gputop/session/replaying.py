@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from gputop import recording, stats
+from gputop import recording, stats, units
 from gputop.errors import BadInput
 from gputop.recording import Recording
-from gputop.results import Ceilings, DeviceFacts, Gate, Ladder, LadderEntry, Lane, Window
+from gputop.results import Ceilings, Delta, DeviceFacts, Gate, Ladder, LadderEntry, Lane, Window
 from gputop.session.comparing import sentence
 from gputop.session.rungpair import RungPair, pair_of
 from gputop.spec import PlanRequest, Workload
@@ -200,7 +200,7 @@ class Replay:
         return self._given(windows[turn % len(windows)])
 
     def _given(self, window: Window) -> Window:
-        """A recorded window as it is given out, its numbers as they are.
+        """A recorded window as it is given out, its numbers as they are and its verdict in today's words.
 
         Where it had too few rounds for a verdict and the ladder knows the same pair, its words say so.
         """
@@ -208,16 +208,14 @@ class Replay:
 
     def _verdict(self, window: Window) -> str:
         found = window.comparison
-        whole = found.get("device") if found else None
-        if found is None or whole is None or whole.verdict != "UNRESOLVED":
+        if found is None:
             return window.verdict
-        if whole.samples >= stats.MIN_ROUNDS:
-            return window.verdict
+        whole = found.get("device")
         pair = self._kept.ladder and pair_of(self._kept.ladder.entries, found.plan_a, found.plan_b)
-        if not pair or pair.lo is None:
-            return window.verdict
-        told = replace(whole, status="; ".join(part for part in (whole.status, _of_ladder(pair)) if part))
-        return sentence(replace(found, deltas=(told,)))
+        if whole is not None and _wants_rounds(whole) and pair and pair.lo is not None:
+            told = replace(whole, status="; ".join(part for part in (whole.status, _of_ladder(pair)) if part))
+            return sentence(replace(found, deltas=(told,)))
+        return sentence(found)
 
     def _marked(self, facts: DeviceFacts) -> DeviceFacts:
         return replace(facts, recording=self._label, notes=(self._note, *facts.notes))
@@ -282,11 +280,15 @@ def _alone(window: Window) -> Window:
     return replace(window, lanes=lanes, comparison=None, verdict="")
 
 
+def _wants_rounds(delta: Delta) -> bool:
+    return delta.verdict == "UNRESOLVED" and delta.samples < stats.MIN_ROUNDS
+
+
 def _of_ladder(pair: RungPair) -> str:
-    """`in the ladder 5.86x [5.86, 5.87], faster`: in lower case, as it is not this window's verdict."""
+    """`in the ladder 5.86× [5.86, 5.87], faster`: in lower case, as it is not this window's verdict."""
     what = f"by both against {pair.through}" if pair.through else pair.verdict.lower()
-    interval = f"[{pair.lo:.3g}, {pair.hi:.3g}]"
-    return ", ".join(part for part in (f"in the ladder {pair.ratio:.3g}x {interval}", what) if part)
+    figure = units.ratio_within(pair.ratio, pair.lo, pair.hi)
+    return ", ".join(part for part in (f"in the ladder {figure}", what) if part)
 
 
 def _against(first: LadderEntry, entry: LadderEntry, pair: RungPair | None) -> LadderEntry:

@@ -16,7 +16,7 @@ from gputop.backends.base import PhaseTimes
 from gputop.backends.cpu.prepared import CpuPrepared
 from gputop.catalog import Catalog
 from gputop.errors import BadInput, NotHere
-from gputop.results import TOTAL_ROWS, Lane, Row, Window
+from gputop.results import TOTAL_ROWS, Comparison, Delta, Lane, Row, Window
 from gputop.roofline import TERMS
 from gputop.session import Session, comparing, ladder
 from gputop.session.bench import Bench
@@ -25,6 +25,7 @@ from gputop.session.noise import NoiseFloors
 from gputop.session.sampling import LaneSamples
 from gputop.spec import PlanRequest, Site, Step, Task, View
 from gputop.stats import Paired, paired
+from gputop.stats import verdict as verdict_of
 from gputop.words import parse_word
 from gputop.workloads import parse_workload
 
@@ -468,6 +469,24 @@ def test_phases_that_one_plan_fuses_are_grouped() -> None:
         ("ln2+w1", {"ln2", "w1", "ln2+w1", "w1@1"}),
         ("w2", {"w2"}),
     ]
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi", "said"),
+    [
+        (-0.001, 0.08, "1.00× [0.999, 1.08], UNRESOLVED: interval crosses the A/A floor of 6.2 %"),
+        (-0.09, 0.08, "1.00× [0.914, 1.08], UNRESOLVED: spread too wide: +-8.5 % (A/A floor of 6.2 %)"),
+        (-0.001, 0.01, "1.00× [0.999, 1.01], SAME (A/A floor of 6.2 %)"),
+    ],
+)
+def test_a_verdict_is_written_as_the_tables_are_and_names_its_floor_once(
+    lo: float, hi: float, said: str
+) -> None:
+    verdict, why = verdict_of(Paired(0.0, lo, hi, 40), 0.062)
+    delta = Delta(
+        "device", 1e-3, 1e-3, 0.0, 0.0, 0.0, 1.0, math.exp(lo), math.exp(hi), 40, 0.062, verdict, why
+    )
+    assert comparing.sentence(Comparison("a", "b", 1, (delta,))) == f"a -> b: 1.00 ms -> 1.00 ms, {said}"
 
 
 def test_the_noise_floor_grows_with_what_copies_differ_by() -> None:

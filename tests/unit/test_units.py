@@ -54,6 +54,8 @@ def test_fractions_ratios_and_words() -> None:
     assert units.percent(0.1234) == "12.3 %"
     assert units.percent(1.0) == "100 %"
     assert units.ratio(5.3) == "5.30×"
+    assert units.ratio_within(1.0, 0.999, 1.08) == "1.00× [0.999, 1.08]"
+    assert units.ratio_within(1.0, None, 1.08) == "1.00×"
     assert units.yes_no(False) == "no"
     assert units.yes_no(None) == units.UNKNOWN
     assert units.text("") == units.UNKNOWN
