@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from gputop import __version__
 from gputop.cli import calibrate, compare, doctor, ladder, list_names, record, replay, run, screen, worker
 from gputop.cli.command import Command, Parser
+from gputop.cli.options import DEFAULT_WINDOWS
 from gputop.errors import unknown_name
 
 COMMANDS: tuple[Command, ...] = (
@@ -35,6 +36,8 @@ def dispatch(argv: Sequence[str]) -> int:
     options = _bare_parser().parse(argv)
     if sys.stdin.isatty() and sys.stdout.isatty():
         return screen.COMMAND.run(options)
+    if options.windows is None:
+        options.windows = DEFAULT_WINDOWS
     print("gputop: no terminal here, so this is what `gputop run` prints.", file=sys.stderr)
     return run.COMMAND.run(options)
 

@@ -16,6 +16,7 @@ from gputop.errors import BadInput, unknown_name
 if TYPE_CHECKING:
     from gputop.spec import PlanRequest, Workload
 
+DEFAULT_WINDOWS = 1
 LONGEST_WINDOW_S = 86_400.0
 DEFAULT_WORKLOAD = "gpt2-small"
 BACKENDS = ("auto", *backends.MODULES, "replay")
@@ -68,8 +69,9 @@ def add_measuring_options(parser: ArgumentParser, *, windows: bool = True) -> No
     group = parser.add_argument_group("measuring")
     if windows:
         group.add_argument(
-            "--windows", type=whole_number, default=1, metavar="N", help="windows to measure (default 1)"
-        )
+            "--windows", type=whole_number, default=DEFAULT_WINDOWS, metavar="N",
+            help=f"windows to measure (default {DEFAULT_WINDOWS})",
+        )  # fmt: skip
     group.add_argument("--seconds", type=_duration, metavar="S", help="longest time that one window may take")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from gputop.cli.command import Command
 from gputop.cli.options import (
@@ -15,11 +16,16 @@ from gputop.cli.options import (
 )
 from gputop.errors import BadInput
 
+if TYPE_CHECKING:
+    from gputop.spec import PlanRequest, Workload
+
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_plan_options(parser)
     add_measuring_options(parser)
     add_output_options(parser)
+    # So that one who asks for a number is told from one who does not.
+    parser.set_defaults(windows=None)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -27,23 +33,48 @@ def _run(options: argparse.Namespace) -> int:
         raise BadInput(
             "--csv and --json belong to a command: gputop run --csv FILE. The screen exports by a key."
         )
+    if options.windows is not None:
+        raise BadInput(
+            "--windows belongs to a command: gputop run --windows N. The screen measures until it is stopped."
+        )
+    chosen = options.rung is not None or options.sets or options.uses
+    request = request_of(options, "") if chosen else None
+    workload = workload_of(options)
+    if request is not None and request.rung:
+        _require(request, workload, options)
 
     from gputop.tui.options import Options
     from gputop.tui.start import run_tui
 
-    chosen = options.rung is not None or options.sets or options.uses
     return run_tui(
         Options(
             backend=options.backend,
-            workload=workload_of(options),
+            workload=workload,
             device=options.device,
             batch=options.batch,
-            request=request_of(options, "") if chosen else None,
+            request=request,
             kernels_dir=kernels_dir_of(options),
             seconds=options.seconds,
             remote=options.remote,
         )
     )
+
+
+def _require(request: PlanRequest, workload: Workload, options: argparse.Namespace) -> None:
+    """BadInput for a plan that no device can run, before a screen opens for it.
+
+    What a recording has, and another host, the worker alone knows.
+    """
+    if options.backend == "replay" or options.remote is not None:
+        return
+    from pathlib import Path
+
+    from gputop.catalog import Catalog
+
+    folder = kernels_dir_of(options)
+    catalog = Catalog.load(Path(folder) if folder else None)
+    own = catalog.rung(request.rung).backend
+    catalog.resolve(request, workload.dims, own if options.backend == "auto" else options.backend)
 
 
 COMMAND = Command(

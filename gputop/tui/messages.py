@@ -21,7 +21,7 @@ class DeviceReady(Message):
 
 
 class CannotOpen(Message):
-    """The device or workload asked for can't be had: there is nothing to show."""
+    """The device, workload or plan asked for can't be had: there is nothing to show."""
 
     def __init__(self, reason: str, exit_code: int) -> None:
         super().__init__()

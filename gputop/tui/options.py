@@ -23,3 +23,8 @@ class Options:
     """Budget of one window; None: the worker's own."""
     remote: str | None = None
     """Host whose worker measures; None: this machine."""
+
+    @property
+    def names_plan(self) -> bool:
+        """Whether a plan was asked for, which no other may stand in for."""
+        return self.request is not None or self.batch is not None

@@ -183,19 +183,26 @@ class Sampler(threading.Thread):
             self._client.close()
 
     def _open(self) -> bool:
+        """Whether there is something to show: not where the device or the named plan can't be had."""
         self._say("starting the worker")
+        view = None
         try:
             self._client.start()
             opened = self._open_with(self._options)
+            # What the screen is going to wish for; it may still be busy putting itself together.
+            pair = device_ready(State(), opened, self._options).pair
+            if pair is not None and self._options.names_plan:
+                view = self._client.resolve(pair.current)
         except GputopError as error:
             if not self._finished:
                 self._post(CannotOpen(str(error), error.exit_code))
             return False
         with self._changed:
-            # What the screen is going to wish for; it may still be busy putting itself together.
-            self._wish = Wish(device_ready(State(), opened, self._options).pair)
+            self._wish = Wish(pair)
             self._ladder_asked = not opened.device.recording
         self._post(DeviceReady(opened))
+        if pair is not None and view is not None:
+            self._know(pair.current, view)
         return True
 
     def _open_with(self, options: Options) -> Opened:
@@ -288,6 +295,9 @@ class Sampler(threading.Thread):
             self._settle(pair)
             self._post(PlanRefused(request, str(error)))
             return
+        self._know(request, view)
+
+    def _know(self, request: PlanRequest, view: PlanView) -> None:
         self._resolved.add(request)
         self._post(PlanReady(request, view))
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
+import pytest
 from textual.message import Message
 
+from gputop.errors import BadInput
 from gputop.spec import PlanRequest
-from gputop.tui.messages import DeviceReady, PlanReady, Said, WindowReady
+from gputop.tui.messages import CannotOpen, DeviceReady, PlanReady, Said, WindowReady
 from gputop.tui.options import Options
 from gputop.tui.sampler import Sampler, Wish
 from gputop.tui.state import Pair
-from tests.tui.fake.client import ReplayedClient
+from tests.tui.fake.client import IMPOSSIBLE, ReplayedClient
 from tests.tui.fake.records import WORKLOAD
 
 PATIENCE_S = 60.0
 BLAS, THREADS = PlanRequest("cpu-blas"), PlanRequest("cpu-threads")
+IMPOSSIBLE_PLAN = PlanRequest("cpu-blas", (IMPOSSIBLE,))
 
 
 def test_the_first_window_waits_for_no_screen(tmp_path: Path) -> None:
@@ -48,3 +52,20 @@ def test_another_wish_ends_the_window_that_was_begun_for_the_screen(tmp_path: Pa
     assert pairs[0] == Pair(BLAS)
     assert pairs[-1] == Pair(THREADS, BLAS)
     sampler.finish()
+
+
+@pytest.mark.parametrize("options", [{"request": IMPOSSIBLE_PLAN}, {"batch": 999}], ids=["plan", "batch"])
+def test_a_plan_that_was_named_and_can_not_be_is_not_replaced_by_another(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    said: SimpleQueue[Message] = SimpleQueue()
+    client = ReplayedClient(tmp_path)
+    sampler = Sampler(client, Options("cpu", WORKLOAD, **options), said.put)
+    sampler.start()
+    while isinstance(message := said.get(timeout=PATIENCE_S), Said):
+        continue
+    assert isinstance(message, CannotOpen)
+    assert message.exit_code == BadInput.exit_code
+    assert "A batch of 999" in message.reason
+    sampler.finish()
+    assert client.windows == 0

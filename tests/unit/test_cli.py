@@ -86,6 +86,32 @@ def test_a_mistake_is_answered_by_a_sentence(
 
 
 @pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--rung", "cpu-bals"), "Did you mean 'cpu-blas'?"),
+        (("--rung", "naive", "--backend", "cpu"), "runs on cuda, not on cpu"),
+        (("--rung", "cpu-blas", "--set", "flod=on"), "Did you mean 'fold'?"),
+        (("--rung", "cpu-blas", "--use", "w1=no-such"), "no-such"),
+        (("--workload", "tinny"), "Did you mean 'tiny'?"),
+        (("--windows", "1"), "gputop run --windows N"),
+        (("--csv", "a.csv"), "gputop run --csv FILE"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_no_screen_can_show_is_refused_before_it_opens(
+    words: tuple[str, ...],
+    expected: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    state_home: Path,
+) -> None:
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    assert expected in refusal(capsys, *words)
+    assert not state_home.exists(), "a worker was started for it"
+
+
+@pytest.mark.parametrize(
     ("files", "expected"),
     [
         ((), "nothing at a path of ours"),
