@@ -143,10 +143,10 @@ class GputopApp(App[int]):
         self._main.show_age(self._clock())
         self._main.show_log(self._client.log.lines())
 
-    def _complain(self, reason: str) -> None:
-        """Say what went wrong, at once and in the line that stays."""
+    def _complain(self, reason: str, stays: str = "") -> None:
+        """Say what went wrong, at once and in the line that stays, perhaps in other words."""
         self.notify(reason, severity="error", timeout=TOAST_S, markup=False)
-        self._learn(replace(self.state, trouble=reason))
+        self._learn(replace(self.state, trouble=stays or reason))
 
     # What the sampler says
 
@@ -184,9 +184,9 @@ class GputopApp(App[int]):
 
     def on_worker_died(self, message: WorkerDied) -> None:
         then = "a new worker is starting" if message.retrying else "space tries again, q leaves"
-        lost = f"A window is lost; {then}. {message.reason}"
         self._learn(states.worker_died(self.state, message.retrying))
-        self._complain(lost)
+        # What is going on is not for what floats: a new worker may be there before it is gone.
+        self._complain(f"A window is lost. {message.reason}", f"A window is lost; {then}. {message.reason}")
 
     def on_said(self, message: Said) -> None:
         self._learn(replace(self.state, doing=message.text))

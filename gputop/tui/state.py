@@ -140,7 +140,7 @@ class State:
 
 
 def device_ready(state: State, opened: Opened, options: Options) -> State:
-    """The device is open; what was passed over for it is said once.
+    """The device is open: what was passed over for it is said once, a worker that died is replaced.
 
     `options` name the plan to begin with, its rung perhaps left to the backend.
     """
@@ -148,7 +148,8 @@ def device_ready(state: State, opened: Opened, options: Options) -> State:
     if current is None:
         current = PlanRequest("", () if options.batch is None else (("batch", str(options.batch)),))
     current = replace(current, rung=current.rung or opened.default_rung)
-    trouble = opened.note if state.opened is None else state.trouble
+    is_mended = state.worker in ("restarting", "gone")
+    trouble = opened.note if state.opened is None else "" if is_mended else state.trouble
     return replace(state, opened=opened, current=current, worker="ready", doing="", trouble=trouble)
 
 

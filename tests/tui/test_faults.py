@@ -43,8 +43,11 @@ async def test_after_a_wrong_answer_another_choice_measures_again(running: Runni
 async def test_the_workers_death_costs_one_window(running: Running) -> None:
     async with running(size=(140, 45)) as (app, pilot, client):
         client.die_next = True
+        client.may_restart.clear()
         client.release()
         await until_shown(pilot, "A window is lost; a new worker is starting. The worker died during measure")
+        client.may_restart.set()
+        await until(pilot, lambda: "a new worker is starting" not in text_of(app), "nothing that is over")
         await until(pilot, lambda: app.state.worker == "ready" and client.windows == 2, "the next window")
         assert "restart" in client.calls
         assert app.state.current == PlanRequest("cpu-blas")

@@ -49,7 +49,7 @@ def test_a_killed_worker_costs_one_window_and_the_terminal_stays_sane(program: P
     worker = worker_of(program)
     assert worker is not None
     os.kill(worker, signal.SIGKILL)
-    program.until_shown("A window is lost; a new worker is starting.")
+    program.until_shown("A window is lost")
     assert "SIGKILL" in program.screen.text
     program.until(lambda: worker_of(program) not in (None, worker), "a new worker")
     last = window_shown(program)

@@ -31,6 +31,9 @@ class ReplayedClient:
         self.die_next = False
         """The next window ends with the worker's death."""
         self.die_always = False
+        self.may_restart = threading.Event()
+        """A new worker takes as long as a test wants."""
+        self.may_restart.set()
         self.check_fails = False
         self.waiting = 0
         """Windows under way."""
@@ -111,9 +114,11 @@ class ReplayedClient:
         self._go_on.set()
 
     def kill(self) -> None:
+        self.may_restart.set()
         self.release()
 
     def restart(self, *, on_progress: OnProgress | None = None) -> Opened:
+        self.may_restart.wait()
         self.log.add("worker restarted")
         self.calls.append("restart")
         return Opened(id=5, device=DEVICE, workload=WORKLOAD, rungs=RUNGS, default_rung="cpu-blas")
