@@ -8,7 +8,7 @@ from typing import Literal
 
 from gputop.protocol import Opened
 from gputop.results import TOTAL_ROWS, Gate, Ladder, LadderEntry, Lane, Row, Window
-from gputop.spec import PlanRequest
+from gputop.spec import PlanRequest, Verdict
 from gputop.tui.options import Options
 from gputop.views import PlanView, RungView, ToggleView
 from gputop.words import format_word, parse_word
@@ -40,7 +40,7 @@ class Paired:
 
     ratio: float
     """Time of the pinned plan / time of this one: above 1, this one is faster."""
-    verdict: str
+    verdict: Verdict
 
 
 @dataclass(frozen=True, slots=True)

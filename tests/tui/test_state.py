@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from gputop.protocol import Opened
-from gputop.spec import PlanRequest
+from gputop.spec import PlanRequest, Verdict
 from gputop.tui import state as states
 from gputop.tui.options import Options
-from gputop.tui.state import Pair, Shot, State
+from gputop.tui.state import Pair, Paired, Shot, State
 from gputop.tui.widgets.ladder import ladder_rows
 from gputop.views import ToggleView
 from tests.tui.fake.records import DEVICE, RUNGS, WORKLOAD, WRONG_KERNEL, view_of, window_of
@@ -133,6 +133,26 @@ def test_ratio_only_from_a_window_where_both_ran() -> None:
     assert str(rows["cpu-blas"]["ratio"]) == ""
     other = states.pin_or_unpin(state)
     assert str(ladder_rows(other, 8)["cpu-blas"]["ratio"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("verdict", "ratio", "shown"),
+    [
+        ("FASTER", 1.714, "1.71×"),
+        ("SLOWER", 0.5833, "0.583×"),
+        ("SAME", 1.0012, "=1.00×"),
+        ("UNRESOLVED", 1.043, "?1.04×"),
+        ("UNRESOLVED", 0.9333, "?0.93×"),
+        ("UNRESOLVED", 0.01234, "?0.01×"),
+    ],
+)
+def test_a_verdict_that_the_ratio_does_not_tell_is_marked_beside_it(
+    verdict: Verdict, ratio: float, shown: str
+) -> None:
+    state = measured(resolved(states.choose_rung(started(), "cpu-threads")))
+    seen = replace(state.seen["cpu-threads"], paired={"cpu-blas": Paired(ratio, verdict)})
+    state = replace(state, seen={**state.seen, "cpu-threads": seen})
+    assert str(ladder_rows(state, 8)["cpu-threads"]["ratio"]) == shown
 
 
 def test_a_failed_plan_has_no_time_and_no_ratio() -> None:

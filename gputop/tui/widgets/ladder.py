@@ -7,10 +7,10 @@ from rich.text import Text
 
 from gputop.tui.format import TimeUnit, binds_strip, time_unit
 from gputop.tui.layout import Column
-from gputop.tui.palette import BAD, CURRENT, FAINT, MUTED, PINNED, TEXT, VERDICTS
+from gputop.tui.palette import BAD, CURRENT, FAINT, PINNED, TEXT, VERDICTS
 from gputop.tui.state import Seen, State, ladder_ratio
 from gputop.tui.widgets.keyed_table import Cells, KeyedTable
-from gputop.units import UNKNOWN, ratio
+from gputop.units import UNKNOWN, significant
 from gputop.views import RungView
 
 RATIO_WIDTH = 6
@@ -31,11 +31,13 @@ COLUMNS = (
         RATIO_WIDTH,
         1,
         right=True,
-        doc="The pinned plan's time / this one's, both of one window",
+        doc="The pinned plan's time / this one's, both of one window; = is SAME, ? UNRESOLVED",
     ),
     Column("binds", "binds", 6, 3, grows_to=18, doc="Which term binds for which share of the time, in order"),
 )
 MARKS = {(True, True): "◈", (True, False): "▶", (False, True): "◆", (False, False): " "}
+UNTOLD = ("SAME", "UNRESOLVED")
+"""Verdicts that the ratio itself does not tell."""
 REFUSED = "×"
 CHANGED = "+"
 """Key prefix of a plan that is not a bare rung."""
@@ -96,14 +98,15 @@ def _ratio(state: State, word: str, seen: Seen | None) -> Text:
     if paired is None:
         recorded = None if word == state.pinned_word else ladder_ratio(state, word)
         return Text("") if recorded is None else Text(_short(recorded), Style(color=FAINT))
-    mark = VERDICTS.get(paired.verdict)
-    return Text(_short(paired.ratio), Style(color=mark.color if mark else MUTED))
+    mark = VERDICTS[paired.verdict]
+    symbol = mark.symbol if paired.verdict in UNTOLD else ""
+    return Text(_short(paired.ratio, symbol), Style(color=mark.color))
 
 
-def _short(value: float) -> str:
-    """A ratio in the column's width: with fewer digits rather than cut off."""
-    text = ratio(value)
-    return text if len(text) <= RATIO_WIDTH else f"{value:.2g}×"
+def _short(value: float, symbol: str = "") -> str:
+    """A ratio behind its symbol in the column's width: with fewer digits rather than cut off."""
+    texts = (f"{symbol}{significant(value, digits)}×" for digits in (3, 2, 1))
+    return next((text for text in texts if len(text) <= RATIO_WIDTH), f"{symbol}{value:.0e}×")
 
 
 def ladder_unit(state: State) -> str:
