@@ -120,6 +120,9 @@ class Backend(Protocol):
     def refuses(self, plan: Plan) -> str | None:
         """Why this device or installation can't run a plan that holds in itself; None when it can."""
 
+    def note(self, plan: Plan) -> str:
+        """What this device makes of the plan that its word does not say; empty where there is nothing."""
+
     def need_bytes(self, plan: Plan) -> int:
         """Memory that `prepare` will take."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gputop import __version__
 from gputop.backends.base import Backend, Say
@@ -53,6 +53,10 @@ class Bench:
         if measure or self.backend.kept_ceilings() is not None:
             return Machine(self.facts, self.ceilings(say), health.sm_clock_hz)
         return Machine(self.facts, self._no_ceilings(), health.sm_clock_hz)
+
+    def notes(self, plans: Iterable[Plan]) -> tuple[str, ...]:
+        """What these plans' words do not say of them here."""
+        return tuple(dict.fromkeys(note for plan in plans if (note := self.backend.note(plan))))
 
     def physics(self, plan: Plan, lane: LaneSamples, machine: Machine) -> Physics:
         """Floors and terms of a prepared plan."""

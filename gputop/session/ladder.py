@@ -67,7 +67,7 @@ def measure_ladder(
         device=bench.facts,
         workload=bench.workload.name,
         entries=climbing.entries(climbs, bench.noise),
-        notes=(*notes, *disturbance.notes(before, after)),
+        notes=(*bench.notes(lane.plan for lane in lanes.values()), *notes, *disturbance.notes(before, after)),
         health=disturbance.joined(before, after),
     )
 

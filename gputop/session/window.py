@@ -59,7 +59,8 @@ def _measure(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
     seconds = perf_counter() - start
     after = bench.backend.health()
     health = disturbance.joined(before, after)
-    notes = (*notes, *disturbance.notes(before, after))
+    of_plans = bench.notes(lane.plan for lane in lanes.values())
+    notes = (*of_plans, *notes, *disturbance.notes(before, after))
     occasion = Occasion(
         number=bench.windows,
         time_utc=time_utc,

@@ -13,6 +13,7 @@ import pytest
 
 from gputop import backends
 from gputop.backends.base import PhaseTimes
+from gputop.backends.cpu import machine
 from gputop.backends.cpu.prepared import CpuPrepared
 from gputop.catalog import Catalog
 from gputop.errors import BadInput, NotHere
@@ -57,6 +58,16 @@ def window(session: Session) -> Window:
 @pytest.fixture(scope="module")
 def paired_window(session: Session) -> Window:
     return session.measure(PRUNED, LOOPS, seconds=SHORT_S)
+
+
+def test_how_many_threads_all_are_is_said_of_a_plan_that_takes_them(session: Session, window: Window) -> None:
+    told = f"threads=all: {machine.blas().all_threads} BLAS threads"
+    every = PlanRequest("cpu-threads")
+    for notes in (window.device.notes, window.notes):
+        assert not any("threads" in note for note in notes), "this plan has one"
+    assert session.measure(every, BLAS, seconds=SHORT_S).notes.count(told) == 1
+    assert told in session.measure_ladder([LOOPS, every], seconds=SHORT_S).notes
+    assert told not in session.measure_ladder([LOOPS, BLAS], seconds=SHORT_S).notes
 
 
 def test_auto_is_the_cpu_where_cuda_can_not_be_used(monkeypatch: pytest.MonkeyPatch) -> None:

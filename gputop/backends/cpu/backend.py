@@ -47,7 +47,6 @@ class CpuBackend:
             l2_bytes=machine.last_cache_bytes(),
             memory_bytes=machine.memory_bytes(),
             versions=machine.versions(),
-            notes=(f"threads=all: {machine.blas().all_threads} BLAS threads",),
         )
 
     def health(self) -> Health:
@@ -68,6 +67,10 @@ class CpuBackend:
     def refuses(self, plan: Plan) -> str | None:
         """NumPy runs whatever the catalog lets through."""
         return None
+
+    def note(self, plan: Plan) -> str:
+        """How many threads all are."""
+        return f"threads=all: {machine.blas().all_threads} BLAS threads" if plan.threads == "all" else ""
 
     def need_bytes(self, plan: Plan) -> int:
         """At most: a set of weights, activations as timed and as kept for the gate, attention's, the gate's.

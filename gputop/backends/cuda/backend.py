@@ -89,6 +89,10 @@ class CudaBackend:
         steps = self._registry.steps(plan, plan_dims(self.workload, plan))
         return refusal(plan, steps, self._context.arch, self._sources)
 
+    def note(self, plan: Plan) -> str:
+        """A plan says all of itself."""
+        return ""
+
     def need_bytes(self, plan: Plan) -> int:
         """Weights, activations for timing and with every layer kept for the gate, and workspaces of both."""
         dims = plan_dims(self.workload, plan)
