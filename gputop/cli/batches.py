@@ -55,7 +55,7 @@ def batch_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
         "",
         terminal.paint(lines[0], "strong"),
         *lines[1:],
-        *footnotes(notes, terminal),
+        *footnotes((*notes, *_at_the_ideal(ladder.entries)), terminal),
         *(terminal.paint(note, "quiet") for note in ladder.notes),
         *_tax(ladder.entries),
     ]
@@ -93,14 +93,40 @@ def forecast_ratio(first: LadderEntry, entry: LadderEntry) -> float | None:
     """What `rate_ratio` was to be, from the first batch's time and the term model of both.
 
     No time of `entry` is in it: its terms are recomputed at its batch, and what the model leaves unexplained
-    of the first pass is taken to be paid once a pass. None where a model or a time is unknown.
+    of the first pass is taken to be paid once a pass. Never above the ideal, where a pass of the larger
+    batch takes no longer. None where a model or a time is unknown.
     """
     from gputop.roofline import batched_s
 
     if not (first.device_s and first.model_s and entry.model_s and first.batch and entry.batch):
         return None
     ahead_s = batched_s(first.device_s, first.model_s, entry.model_s)
+    if _known_in_part(first, entry):
+        ahead_s = first.device_s
     return (first.device_s / first.batch) / (ahead_s / entry.batch)
+
+
+def _known_in_part(first: LadderEntry, entry: LadderEntry) -> bool:
+    """Whether the model of more sequences comes to less than that of fewer.
+
+    So it does where a library's kernels take over from ours: of theirs it knows arithmetic and bytes from
+    memory, of ours the L2 cache and waits too.
+    """
+    if not (first.model_s and entry.model_s and first.batch and entry.batch):
+        return False
+    return (entry.batch - first.batch) * (entry.model_s - first.model_s) < 0
+
+
+def _at_the_ideal(entries: Sequence[LadderEntry]) -> Iterator[tuple[str, str]]:
+    """The batches whose forecast is the ideal for want of terms, and why."""
+    first = next((entry for entry in entries if entry.device_s), None)
+    for entry in entries:
+        if first is not None and _known_in_part(first, entry):
+            yield (
+                f"batch {entry.batch}",
+                f"forecast at its ideal: other kernels than at batch {first.batch} serve it, of which fewer"
+                " terms are known",
+            )
 
 
 def _tax(entries: Sequence[LadderEntry]) -> Iterator[str]:

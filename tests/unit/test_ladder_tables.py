@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.cli.attribution import attribution_lines
-from gputop.cli.batches import batch_lines, batch_list
+from gputop.cli.batches import batch_lines, batch_list, forecast_ratio
 from gputop.cli.ladder_table import hit_word, ladder_lines, score_lines
 from gputop.cli.routing_table import routing_lines
 from gputop.cli.terminal import Terminal
@@ -190,6 +190,28 @@ def test_a_sweep_shows_what_is_repaid_beside_what_was_forecast() -> None:
     assert "not forecast" in unknown[-2]
     assert "no site's shape factor is known" in unknown[-1]
     assert "nothing is repaid" in batch_lines(ladder(one, replace(four, ratio_first=0.9)), WIDE)[-1]
+
+
+def test_no_batch_is_forecast_beyond_its_ideal() -> None:
+    """Where a library's kernels take over, of which the model knows less, twice the work comes to less."""
+    one = entry("r", 491e-6, ratio_first=1.0, model_s=153e-6)
+    two = entry("r,batch=2", 611e-6, batch=2, ratio_first=1.56, model_s=148e-6)
+    four = entry("r,batch=4", 750e-6, batch=4, ratio_first=2.53, model_s=232e-6)
+    assert forecast_ratio(one, two) == pytest.approx(2.0)
+    assert forecast_ratio(two, one) == pytest.approx(0.5), "nor is the smaller one longer"
+    assert forecast_ratio(one, four) == pytest.approx(4 * 491 / (232 + 491 - 153))
+    lines = batch_lines(ladder(one, two, four), WIDE)
+    (why,) = (line for line in lines if "at its ideal" in line)
+    assert why.startswith("  batch 2: forecast at its ideal: other kernels than at batch 1")
+
+
+@given(st.integers(1, 64), st.integers(1, 64), st.floats(1e-6, 1e-2), st.floats(1e-6, 1e-2))
+def test_a_forecast_is_at_most_the_ideal(few: int, more: int, a_s: float, b_s: float) -> None:
+    many = few + more
+    first = entry("a", 1e-3, batch=few, model_s=a_s)
+    forecast = forecast_ratio(first, entry("b", 1e-3, batch=many, model_s=b_s))
+    assert forecast is not None
+    assert forecast <= many / few * (1 + 1e-9)
 
 
 def test_batches_are_whole_numbers_once_each() -> None:
