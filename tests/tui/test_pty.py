@@ -46,6 +46,12 @@ def test_a_killed_worker_costs_one_window_and_the_terminal_stays_sane(program: P
     assert program.screen.modes & MOUSE_MODES
     assert "tiny" in program.screen.text
 
+    program.press("?")
+    program.until_shown("Every key, column, mark and colour")
+    behind = window_shown(program)
+    program.until(lambda: window_shown(program) > behind, "a window on the screen behind the dialog")
+    program.press("\x1b")
+
     worker = worker_of(program)
     assert worker is not None
     os.kill(worker, signal.SIGKILL)
