@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from gputop import units
 from gputop.device import limits
+from gputop.ladder_results import LadderEntry
 from gputop.pooling import pool
 from gputop.recording import Recording
-from gputop.results import Comparison, LadderEntry, Row, Verdict
+from gputop.results import Comparison, Row, Verdict
 from gputop.session.rungpair import pair_of
 from gputop.views import PlanView
 

@@ -18,8 +18,8 @@ from gputop import recording, units
 from gputop.cli.batches import rate
 from gputop.cli.ladder_table import foretold_words, hit_word, score_lines
 from gputop.errors import BadInput, GputopError
+from gputop.ladder_results import LadderEntry
 from gputop.recording import Recording
-from gputop.results import LadderEntry
 
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN = "<!-- results: written by `make findings` -->"

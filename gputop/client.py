@@ -19,6 +19,7 @@ import msgspec
 
 from gputop import __version__
 from gputop.errors import BadInput, GateFailed, GputopError, NotHere, WorkerLost
+from gputop.ladder_results import Ladder
 from gputop.protocol import (
     PROTOCOL_VERSION,
     Bye,
@@ -41,7 +42,7 @@ from gputop.protocol import (
     Resolved,
     Stop,
 )
-from gputop.results import Ceilings, Gate, Ladder, Window
+from gputop.results import Ceilings, Gate, Window
 from gputop.spec import PlanRequest, Workload
 from gputop.views import PlanView
 from gputop.workerlog import WorkerLog

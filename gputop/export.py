@@ -15,7 +15,8 @@ from dataclasses import MISSING, fields
 from typing import Any, get_args, get_type_hints
 
 from gputop.errors import BadInput
-from gputop.results import SCHEMA_PHASES, Ceilings, Comparison, Ladder, Row, Window
+from gputop.ladder_results import Ladder
+from gputop.results import SCHEMA_PHASES, Ceilings, Comparison, Row, Window
 from gputop.routing import Routing
 from gputop.schemas import (
     CEILINGS,

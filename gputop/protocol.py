@@ -12,7 +12,8 @@ from typing import TypeVar
 import msgspec
 
 from gputop.errors import BadInput
-from gputop.results import Ceilings, DeviceFacts, Gate, Ladder, Window
+from gputop.ladder_results import Ladder
+from gputop.results import Ceilings, DeviceFacts, Gate, Window
 from gputop.spec import PlanRequest, Workload
 from gputop.views import PlanView, RungView
 

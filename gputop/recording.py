@@ -19,10 +19,11 @@ import msgspec
 
 from gputop import installing
 from gputop.errors import BadInput
+from gputop.ladder_results import Foretold, Ladder, LadderEntry
 from gputop.paths import PACKAGE
 from gputop.phases import rungs
 from gputop.reconcile import reconciled
-from gputop.results import Ceilings, DeviceFacts, Foretold, Gate, Ladder, LadderEntry, Window
+from gputop.results import Ceilings, DeviceFacts, Gate, Window
 from gputop.spec import Workload
 from gputop.views import PlanView, RungView
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gputop.columns import COLUMNS, Column
+from gputop.ladder_results import Ladder
 from gputop.results import (
     SCHEMA_CEILINGS,
     SCHEMA_COMPARE,
@@ -19,7 +20,6 @@ from gputop.results import (
     Comparison,
     Delta,
     Gate,
-    Ladder,
     Row,
     Window,
 )

@@ -25,6 +25,8 @@ MIN_FLOOR = 0.003
 """No A/A floor is below this |log ratio|, however quiet the copies were."""
 MIN_ROUNDS = 8
 """Below four blocks neither spread nor correlation can be estimated: the interval is infinite."""
+WIDEST_SAME = 0.1
+"""|log ratio|: where copies of one plan differ by more, two plans within that are not known to be alike."""
 MIN_ROUNDS_TO_STOP = 12
 """A spread estimated from fewer rounds is too often small by chance to stop a window on."""
 ONE_PLAN_HALF_WIDTH = 0.01
@@ -202,7 +204,7 @@ def verdict(result: Paired, floor: float) -> tuple[Verdict, str]:
     """What an interval says against the A/A floor, and for UNRESOLVED why (else an empty sentence).
 
     FASTER: b is faster than a by more than the floor, wherever in the interval the truth lies; SLOWER
-    likewise; SAME: the whole interval lies within the floor.
+    likewise; SAME: the whole interval lies within the floor, which is no wider than `WIDEST_SAME`.
     """
     if result.reason:
         return "UNRESOLVED", result.reason
@@ -211,6 +213,8 @@ def verdict(result: Paired, floor: float) -> tuple[Verdict, str]:
     if result.hi < -floor:
         return "SLOWER", ""
     if -floor <= result.lo and result.hi <= floor:
+        if floor > WIDEST_SAME:
+            return "UNRESOLVED", f"too restless to tell: within the {floor_words(floor)}"
         return "SAME", ""
     if result.lo < -floor and result.hi > floor:
         return "UNRESOLVED", f"spread too wide: {_spread(result.half_width)}"

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gputop import buffers
+from gputop.declared import Work
 from gputop.phases import attention_cpu, attention_cuda, megakernel_cuda
 from gputop.phases.sites import in_every_layer
 from gputop.pulse import beat
-from gputop.spec import WORD_BYTES, Dims, Phase, Plan, Site, Task, Work
+from gputop.spec import WORD_BYTES, Dims, Phase, Plan, Site, Task
 
 if TYPE_CHECKING:
     from gputop.spec import Array

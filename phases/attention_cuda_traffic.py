@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
+from gputop.declared import Chain, Traffic
 from gputop.phases.turns import TURNS, UNCOALESCED_CYCLES, Turn
-from gputop.spec import WORD_BYTES, Chain, Dims, Plan, Task, Traffic
+from gputop.spec import WORD_BYTES, Dims, Plan, Task
 
 LINE_BYTES = 128
 PARALLEL_WARPS = 4

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gputop import buffers
+from gputop.declared import Work
 from gputop.phases import embed_cpu, embed_cuda, megakernel_cuda
-from gputop.spec import WORD_BYTES, Dims, Phase, Plan, Site, Task, WeightView, Work
+from gputop.spec import WORD_BYTES, Dims, Phase, Plan, Site, Task, WeightView
 
 if TYPE_CHECKING:
     from gputop.spec import Array

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import ceil
 
-from gputop.spec import WORD_BYTES, Chain, Dims, Kernel, Launch, Plan, Task, Traffic
+from gputop.declared import Chain, Traffic
+from gputop.spec import WORD_BYTES, Dims, Kernel, Launch, Plan, Task
 
 THREADS = 256
 INSTRUCTIONS = 56

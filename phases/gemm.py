@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gputop import buffers
+from gputop.declared import Work
 from gputop.phases import (
     gemm_cpu,
     gemm_cuda,
@@ -21,7 +22,7 @@ from gputop.phases import (
     megakernel_cuda,
 )
 from gputop.phases.sites import in_every_layer
-from gputop.spec import WORD_BYTES, Dims, Kernel, Math, Phase, Plan, Site, Task, View, WeightView, Work
+from gputop.spec import WORD_BYTES, Dims, Kernel, Math, Phase, Plan, Site, Task, View, WeightView
 
 if TYPE_CHECKING:
     from gputop.spec import Array

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gputop.spec import Dims, Kernel, Plan, Task, Traffic
+from gputop.declared import Traffic
+from gputop.spec import Dims, Kernel, Plan, Task
 
 ONE_CORE = "fp32_1"
 """The ceiling of NumPy's own loops, which never leave the calling thread."""

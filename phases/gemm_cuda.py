@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from gputop import buffers
+from gputop.declared import Traffic
 from gputop.phases.gemm_cuda_traffic import Blocking, Loop, copy_wavefronts, stores_apart, traffic
 from gputop.phases.multiples import too_short, uneven
 from gputop.phases.turns import TURNS, UNCOALESCED_CYCLES
@@ -20,7 +21,6 @@ from gputop.spec import (
     Plan,
     Scratch,
     Task,
-    Traffic,
     View,
     WeightView,
 )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gputop.declared import Traffic
 from gputop.phases.gemm_cuda import COVERS, cluster_arguments, parts, store_launch
 from gputop.phases.gemm_cuda_traffic import WAVEFRONTS_PER_LOAD, Blocking, Loop, copy_wavefronts, traffic
 from gputop.phases.multiples import too_short, uneven
 from gputop.phases.turns import TURNS
-from gputop.spec import WORD_BYTES, Dims, Kernel, Launch, Plan, Task, Traffic
+from gputop.spec import WORD_BYTES, Dims, Kernel, Launch, Plan, Task
 
 ROWS, DEPTH = 64, 32
 THREADS = 128

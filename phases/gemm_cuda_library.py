@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from gputop.declared import Traffic
 from gputop.phases.gemm_cuda import COVERS, arguments, parts, store_launch
-from gputop.spec import Dims, Kernel, Launch, Plan, Task, Traffic
+from gputop.spec import Dims, Kernel, Launch, Plan, Task
 
 
 def _library_launches(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
+from gputop.declared import Chain, Traffic
 from gputop.phases.turns import Turn
-from gputop.spec import WORD_BYTES, Chain, Task, Traffic
+from gputop.spec import WORD_BYTES, Task
 
 
 @dataclass(frozen=True, slots=True)

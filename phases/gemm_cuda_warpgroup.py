@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
+from gputop.declared import Chain, Traffic
 from gputop.phases.gemm_cuda import COVERS, cluster_arguments, parts, store_launch
 from gputop.phases.gemm_cuda_traffic import (
     CLUSTER_CYCLES,
@@ -16,7 +17,7 @@ from gputop.phases.gemm_cuda_traffic import (
 )
 from gputop.phases.multiples import too_short, uneven
 from gputop.phases.turns import TURNS
-from gputop.spec import WORD_BYTES, Chain, Dims, Kernel, Launch, Plan, Task, Traffic
+from gputop.spec import WORD_BYTES, Dims, Kernel, Launch, Plan, Task
 
 ROWS, DEPTH = 128, 32
 THREADS = 256

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gputop import buffers
+from gputop.declared import Work
 from gputop.phases import gemm
-from gputop.spec import WORD_BYTES, Dims, Phase, Plan, Site, Task, Work
+from gputop.spec import WORD_BYTES, Dims, Phase, Plan, Site, Task
 
 
 def work(site: Site, dims: Dims) -> Work:

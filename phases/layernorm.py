@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gputop import buffers
+from gputop.declared import Work
 from gputop.phases import layernorm_cpu, layernorm_cuda, megakernel_cuda
 from gputop.phases.sites import in_every_layer
 from gputop.spec import (
@@ -22,7 +23,6 @@ from gputop.spec import (
     Task,
     View,
     WeightView,
-    Work,
 )
 
 if TYPE_CHECKING:

@@ -6,20 +6,9 @@ from dataclasses import replace
 from math import ceil
 
 from gputop import buffers
+from gputop.declared import Chain, Traffic
 from gputop.phases.turns import TURNS, UNCOALESCED_CYCLES, Turn
-from gputop.spec import (
-    LAYERNORM_EPS,
-    WORD_BYTES,
-    Chain,
-    Dims,
-    Kernel,
-    Launch,
-    Plan,
-    Task,
-    Traffic,
-    View,
-    WeightView,
-)
+from gputop.spec import LAYERNORM_EPS, WORD_BYTES, Dims, Kernel, Launch, Plan, Task, View, WeightView
 
 COVERS = ("ln1", "ln2", "lnf")
 THREADS = 128

@@ -5,24 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
+from gputop.declared import Chain, Traffic
 from gputop.phases import attention_cuda, embed_cuda, gemm_cuda, layernorm_cuda
 from gputop.phases.gemm_cuda_traffic import Blocking, Loop, copy_wavefronts, traffic
 from gputop.phases.multiples import uneven
 from gputop.phases.turns import TURNS
-from gputop.spec import (
-    LAYERNORM_EPS,
-    WORD_BYTES,
-    Argument,
-    Chain,
-    Dims,
-    Kernel,
-    Launch,
-    Plan,
-    Scratch,
-    Task,
-    Traffic,
-    View,
-)
+from gputop.spec import LAYERNORM_EPS, WORD_BYTES, Argument, Dims, Kernel, Launch, Plan, Scratch, Task, View
 
 NAME = "megakernel"
 COVERS = ("embed", "ln1", "qkv", "attention", "wo", "ln2", "w1", "w2", "lnf", "head")

@@ -7,9 +7,10 @@ last layer needs keys and values of every token (`kv`), but the query of the las
 from __future__ import annotations
 
 from gputop import buffers
+from gputop.declared import Work
 from gputop.phases import gemm
 from gputop.phases.sites import present
-from gputop.spec import Dims, Phase, Plan, Site, Task, Work
+from gputop.spec import Dims, Phase, Plan, Site, Task
 
 
 def work(site: Site, dims: Dims) -> Work:

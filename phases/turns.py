@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gputop.spec import Chain
+from gputop.declared import Chain
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from gputop import units
 from gputop.cli.render import joined
 from gputop.cli.tables import Heading, table
 from gputop.cli.terminal import Terminal
-from gputop.results import Ladder, LadderEntry
+from gputop.ladder_results import Ladder, LadderEntry
 
 HEADINGS = (
     Heading("change"),

@@ -13,7 +13,7 @@ from gputop.cli.tables import Heading, table
 from gputop.cli.terminal import Terminal
 
 if TYPE_CHECKING:
-    from gputop.results import Ladder, LadderEntry
+    from gputop.ladder_results import Ladder, LadderEntry
     from gputop.spec import PlanRequest
 
 HEADINGS = (

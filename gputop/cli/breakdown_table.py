@@ -8,7 +8,8 @@ from gputop import units
 from gputop.breakdown import CLASSES, Class, difference_s, known, of_rows, total_s, where_it_lies
 from gputop.cli.tables import Heading, table
 from gputop.cli.terminal import Terminal
-from gputop.results import Breakdown, Comparison, LadderEntry, Lane, Tuned, Window
+from gputop.ladder_results import LadderEntry
+from gputop.results import Breakdown, Comparison, Lane, Tuned, Window
 from gputop.spec import KINDS
 
 APART = frozenset({"device", "wall", *KINDS})

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from gputop.cli.bench import Bench
     from gputop.cli.output import Output
-    from gputop.results import Ladder
+    from gputop.ladder_results import Ladder
     from gputop.spec import PlanRequest
     from gputop.views import RungView
 

@@ -10,7 +10,7 @@ from gputop.cli.breakdown_table import peer_lines
 from gputop.cli.render import footnotes, joined
 from gputop.cli.tables import Heading, table
 from gputop.cli.terminal import Terminal
-from gputop.results import Foretold, Ladder, LadderEntry
+from gputop.ladder_results import Foretold, Ladder, LadderEntry
 
 HEADINGS = (
     Heading("#", right=True, priority=9),

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from gputop.declared import Work
 from gputop.roofline.rates import WEIGHT_SHARE, Rates, best_pipe, over, total
-from gputop.spec import Math, Work
+from gputop.spec import Math
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
+from gputop.declared import Chain, Traffic, Work
 from gputop.device import SM_LIMITS, arch_name
 from gputop.roofline.fit import Fit, fit
 from gputop.roofline.floors import compulsory_bytes
 from gputop.roofline.rates import LAUNCH_COSTS, WEIGHT_SHARE, Mode, Rates, first_known, largest, over, total
-from gputop.spec import Chain, LaunchFacts, Math, Traffic, Work
+from gputop.spec import LaunchFacts, Math
 
 BARRIER_L2_WAITS = 3
 """Round trips of a grid barrier where it was not measured."""

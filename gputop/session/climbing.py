@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gputop import stats
-from gputop.results import Breakdown, Foretold, Gate, LadderEntry, Tuned
+from gputop.ladder_results import Foretold, LadderEntry
+from gputop.results import Breakdown, Gate, Tuned
 from gputop.session.noise import NoiseFloors
 from gputop.session.peerforecast import PeerForecast
 from gputop.session.sampling import LaneSamples

@@ -12,7 +12,8 @@ from gputop import stats
 from gputop.backends.base import Say
 from gputop.errors import BadInput, DeviceLost, GputopError
 from gputop.gate import PASS_TOLERANCES
-from gputop.results import Gate, Ladder
+from gputop.ladder_results import Ladder
+from gputop.results import Gate
 from gputop.session import aa_copies, climbing, disturbance, opening_up
 from gputop.session.bench import Bench
 from gputop.session.climbing import Climb, kernel_names

@@ -9,9 +9,10 @@ from operator import add
 from typing import TYPE_CHECKING
 
 from gputop import breakdown, roofline
+from gputop.declared import Traffic, Work
 from gputop.results import Ceilings, DeviceFacts
 from gputop.roofline import Floor, Mode, Terms
-from gputop.spec import Dims, Kernel, KernelKind, LaunchFacts, Plan, Site, Step, Traffic, Work
+from gputop.spec import Dims, Kernel, KernelKind, LaunchFacts, Plan, Site, Step
 
 if TYPE_CHECKING:
     from gputop.catalog import Catalog

@@ -10,8 +10,9 @@ from typing import Any
 
 from gputop import recording, stats, units
 from gputop.errors import BadInput
+from gputop.ladder_results import Ladder, LadderEntry
 from gputop.recording import Recording
-from gputop.results import Ceilings, Delta, DeviceFacts, Gate, Ladder, LadderEntry, Lane, Window
+from gputop.results import Ceilings, Delta, DeviceFacts, Gate, Lane, Window
 from gputop.session.comparing import sentence
 from gputop.session.rungpair import RungPair, pair_of
 from gputop.spec import PlanRequest, Workload

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gputop.results import LadderEntry
+from gputop.ladder_results import LadderEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from gputop import backends
 from gputop.backends.base import Say
 from gputop.catalog import Catalog
 from gputop.errors import BadInput, NotHere
-from gputop.results import Ceilings, DeviceFacts, Gate, Ladder, Window
+from gputop.ladder_results import Ladder
+from gputop.results import Ceilings, DeviceFacts, Gate, Window
 from gputop.session.bench import Bench
 from gputop.session.ladder import measure_ladder
 from gputop.session.sampling import Stop

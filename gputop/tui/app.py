@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -51,6 +52,7 @@ TOAST_S = 8.0
 RECORDING = "h200"
 """The shipped recording that one key opens."""
 AGE_S = 1.0
+STDIN = 0
 """How often ages and the log are brought up to date."""
 
 
@@ -86,6 +88,7 @@ class GputopApp(App[int]):
         self._export: tuple[Shot, str] | None = None
         """The window to be written and the file's name, while the gates are run."""
         self._main = MainScreen()
+        self._has_terminal = os.isatty(STDIN)
 
     def on_load(self) -> None:
         # Before the screen is put together: measuring need not wait for that.
@@ -138,6 +141,9 @@ class GputopApp(App[int]):
             self._main.show(self.state, self._clock())
 
     def _grow_older(self) -> None:
+        if self._has_terminal and not os.isatty(STDIN):
+            # It was closed, and nobody said so: measuring on would keep the device from others for good.
+            self.exit()
         if not self._main.stands:
             return
         self._main.show_age(self._clock())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from textual.message import Message
 
+from gputop.ladder_results import Ladder
 from gputop.protocol import Opened
-from gputop.results import Gate, Ladder, Window
+from gputop.results import Gate, Window
 from gputop.spec import PlanRequest
 from gputop.tui.options import Options
 from gputop.tui.state import Pair

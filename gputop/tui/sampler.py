@@ -16,8 +16,9 @@ from textual.message import Message
 
 from gputop.client import OnProgress
 from gputop.errors import GputopError, WorkerLost
+from gputop.ladder_results import Ladder
 from gputop.protocol import Opened
-from gputop.results import Gate, Ladder, Window
+from gputop.results import Gate, Window
 from gputop.spec import PlanRequest, Workload
 from gputop.tui.messages import (
     CannotOpen,

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from gputop.ladder_results import Ladder, LadderEntry
 from gputop.protocol import Opened
-from gputop.results import TOTAL_ROWS, Gate, Ladder, LadderEntry, Lane, Row, Window
+from gputop.results import TOTAL_ROWS, Gate, Lane, Row, Window
 from gputop.spec import PlanRequest, Verdict
 from gputop.tui.options import Options
 from gputop.views import PlanView, RungView, ToggleView

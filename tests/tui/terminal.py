@@ -84,6 +84,7 @@ class Program:
     ) -> None:
         self._ours, self._theirs = pty.openpty()
         fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self._gone = False
         self.before = termios.tcgetattr(self._theirs)
         self.screen = Screen(columns, rows)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -121,13 +122,19 @@ class Program:
         """The terminal's settings as they stand."""
         return termios.tcgetattr(self._theirs)
 
+    def hang_up(self) -> None:
+        """The terminal goes, the program stays."""
+        for end in (self._ours, self._theirs):
+            os.close(end)
+        self._gone = True
+
     def close(self) -> None:
         """Harmless after its end."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        os.close(self._ours)
-        os.close(self._theirs)
+        if not self._gone:
+            self.hang_up()
 
     def _read(self) -> bool:
         ready, _, _ = select.select([self._ours], [], [], 0.05)

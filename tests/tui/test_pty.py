@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.terminal import Program, children
+from tests.tui.terminal import PATIENCE_S, Program, children
 
 MOUSE_MODES = {"1000", "1002", "1003", "1006", "1015"}
 ALTERNATE_SCREEN = "1049"
@@ -69,3 +69,13 @@ def test_a_killed_worker_costs_one_window_and_the_terminal_stays_sane(program: P
     assert not program.screen.modes & (MOUSE_MODES | {ALTERNATE_SCREEN})
     assert CURSOR in program.screen.modes
     assert not Path(f"/proc/{second}").exists()
+
+
+def test_a_terminal_that_is_gone_ends_it_though_nobody_says_so(program: Program) -> None:
+    """It has no controlling terminal here, so that closing this one sends no signal."""
+    program.until(lambda: window_shown(program) > 0, "the first window")
+    worker = worker_of(program)
+    assert worker is not None
+    program.hang_up()
+    assert program.process.wait(timeout=PATIENCE_S) == 0
+    assert not Path(f"/proc/{worker}").exists() or "Z" in Path(f"/proc/{worker}/stat").read_text().split()

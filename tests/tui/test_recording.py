@@ -8,8 +8,9 @@ import pytest
 
 from gputop import recording
 from gputop.client import Client
+from gputop.ladder_results import Ladder, LadderEntry
 from gputop.recording import EndLine, Header, LadderLine, Line, PlanLine, WindowLine
-from gputop.results import Ceilings, Gate, Ladder, LadderEntry
+from gputop.results import Ceilings, Gate
 from gputop.spec import PlanRequest
 from gputop.tui import app as app_module
 from gputop.tui.app import GputopApp

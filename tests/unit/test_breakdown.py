@@ -11,20 +11,9 @@ from hypothesis import strategies as st
 from gputop.breakdown import CLASSES, difference_s, kind_of, known, of_parts, of_rows, total_s, where_it_lies
 from gputop.cli.breakdown_table import compared_lines, peer_lines, tuned_lines
 from gputop.cli.terminal import Terminal
+from gputop.ladder_results import LadderEntry
 from gputop.phases import phases
-from gputop.results import (
-    Breakdown,
-    Comparison,
-    Delta,
-    DeviceFacts,
-    Gate,
-    Health,
-    LadderEntry,
-    Lane,
-    Row,
-    Tuned,
-    Window,
-)
+from gputop.results import Breakdown, Comparison, Delta, DeviceFacts, Gate, Health, Lane, Row, Tuned, Window
 from gputop.spec import KINDS, KernelKind
 
 WIDE = Terminal()

@@ -9,9 +9,10 @@ import pytest
 
 from gputop import recording
 from gputop.backends.base import Prepared
+from gputop.ladder_results import Foretold
 from gputop.phases import rungs
 from gputop.recording import LadderLine, encode, parse
-from gputop.results import Foretold, Gate
+from gputop.results import Gate
 from gputop.session.climbing import Climb, entries
 from gputop.session.lanes import PreparedLane
 from gputop.session.noise import NoiseFloors

@@ -7,7 +7,8 @@ from dataclasses import fields
 import pytest
 
 from gputop.columns import COLUMNS, Column
-from gputop.results import Ceiling, Ceilings, Comparison, Delta, LadderEntry, Lane, Row, Window
+from gputop.ladder_results import LadderEntry
+from gputop.results import Ceiling, Ceilings, Comparison, Delta, Lane, Row, Window
 from gputop.schemas import CEILINGS, COMPARE, LADDER, SCHEMAS, WINDOWS, Schema
 
 PROMISED = """

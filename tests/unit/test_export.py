@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from gputop import export
 from gputop.columns import COLUMNS
 from gputop.errors import BadInput
+from gputop.ladder_results import Ladder, LadderEntry
 from gputop.results import (
     SCHEMA_PHASES,
     Ceiling,
@@ -29,8 +30,6 @@ from gputop.results import (
     DeviceFacts,
     Gate,
     Health,
-    Ladder,
-    LadderEntry,
     Lane,
     Row,
     Window,

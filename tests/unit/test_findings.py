@@ -16,8 +16,9 @@ from docs.findings import Reading
 from docs.write_findings import BEGIN, END, NO_RECORDING, findings_page, main, results_table, with_results
 from gputop import recording, units
 from gputop.errors import BadInput
+from gputop.ladder_results import Ladder, LadderEntry
 from gputop.recording import Recording
-from gputop.results import Breakdown, Comparison, Delta, Gate, Ladder, LadderEntry, Window
+from gputop.results import Breakdown, Comparison, Delta, Gate, Window
 
 FINDINGS = (*findings.FINDINGS, *story.FINDINGS)
 ROOT = Path(__file__).resolve().parents[2]

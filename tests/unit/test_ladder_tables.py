@@ -13,7 +13,8 @@ from gputop.cli.batches import batch_lines, batch_list, forecast_ratio
 from gputop.cli.ladder_table import hit_word, ladder_lines, score_lines
 from gputop.cli.routing_table import routing_lines
 from gputop.cli.terminal import Terminal
-from gputop.results import DeviceFacts, Foretold, Gate, Ladder, LadderEntry
+from gputop.ladder_results import Foretold, Ladder, LadderEntry
+from gputop.results import DeviceFacts, Gate
 from gputop.routing import Route, Routing, headroom, judged
 
 WIDE = Terminal()

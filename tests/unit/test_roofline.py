@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gputop.declared import Chain, Traffic, Work
 from gputop.device import model
 from gputop.errors import BadInput
 from gputop.results import Ceiling, Ceilings
@@ -23,7 +24,7 @@ from gputop.roofline import (
     sum_floor,
     terms,
 )
-from gputop.spec import Chain, LaunchFacts, Math, Traffic, Work
+from gputop.spec import LaunchFacts, Math
 
 US = 1e-6
 

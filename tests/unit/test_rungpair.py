@@ -8,8 +8,9 @@ import pytest
 
 from gputop import recording, units
 from gputop.cli import main
+from gputop.ladder_results import LadderEntry
 from gputop.recording import Recording
-from gputop.results import Gate, LadderEntry, Window
+from gputop.results import Gate, Window
 from gputop.session import Replay
 from gputop.session.rungpair import RungPair, pair_of
 from gputop.spec import PlanRequest

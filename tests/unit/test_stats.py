@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from gputop.stats import (
     MIN_FLOOR,
     MIN_ROUNDS,
+    WIDEST_SAME,
     Paired,
     Summary,
     aa_floor,
@@ -178,7 +179,7 @@ def test_every_interval_has_exactly_one_verdict(effect: float, half: float, floo
     holds = {
         "FASTER": result.lo > floor,
         "SLOWER": result.hi < -floor,
-        "SAME": result.lo >= -floor and result.hi <= floor,
+        "SAME": result.lo >= -floor and result.hi <= floor and floor <= WIDEST_SAME,
     }
     told, why = verdict(result, floor)
     assert [name for name, held in holds.items() if held] == ([] if told == "UNRESOLVED" else [told])
@@ -190,6 +191,7 @@ def test_an_unresolved_verdict_says_why() -> None:
     assert "spread too wide: a factor of 3.7 either way" in verdict(Paired(0.0, -1.3, 1.3, 40), 0.003)[1]
     assert "spread too wide: a factor without end" in verdict(Paired(0.0, -900.0, 900.0, 40), 0.003)[1]
     assert "crosses the A/A floor" in verdict(Paired(0.01, 0.001, 0.019, 40), 0.003)[1]
+    assert "too restless to tell: within the A/A floor of 30 %" in verdict(Paired(0.1, 0.0, 0.2, 40), 0.3)[1]
 
 
 @given(st.floats(-5, 5), st.floats(0, 0.1), st.floats(0, 0.1), st.integers(0, 100))

@@ -9,12 +9,13 @@ from functools import cache
 import pytest
 
 from gputop.catalog import Catalog, plan_dims
+from gputop.declared import Chain, Traffic
 from gputop.errors import BadInput
 from gputop.phases.gemm_cuda_traffic import Blocking, Loop, sum_waits, traffic
 from gputop.phases.turns import L1_CYCLES, TURNS, Turn
 from gputop.results import Ceiling, Ceilings, DeviceFacts
 from gputop.session.model import Machine, site_models
-from gputop.spec import Chain, Plan, PlanRequest, Step, Task, Traffic
+from gputop.spec import Plan, PlanRequest, Step, Task
 from gputop.workloads import parse_workload
 
 GPT2 = parse_workload("gpt2-small")

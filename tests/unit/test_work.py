@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.catalog import Catalog
-from gputop.spec import Dims, Work
+from gputop.declared import Work
+from gputop.spec import Dims
 from gputop.weights import parameter_count, weight_bytes
 from gputop.workloads import WORKLOADS
 

@@ -9,8 +9,9 @@ from typing import TypeVar
 
 from gputop.client import OnProgress
 from gputop.errors import BadInput, WorkerLost
+from gputop.ladder_results import Ladder
 from gputop.protocol import Checked, Measured, Message, Opened, Resolved, decode_event, encode
-from gputop.results import Gate, Ladder, Window
+from gputop.results import Gate, Window
 from gputop.spec import PlanRequest, Workload
 from gputop.views import PlanView
 from gputop.workerlog import WorkerLog
