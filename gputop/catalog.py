@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from gputop.errors import BadInput, unknown_name
-from gputop.registry import MOST_FORMS, Registry
+from gputop.registry import Registry, kept
 from gputop.spec import Dims, Kernel, Launch, Plan, PlanRequest, Rung, Site, Step, Task, Toggle, Workload
 from gputop.views import SiteView, ToggleView
 from gputop.words import format_word, parse_word
@@ -159,16 +159,15 @@ class Catalog(Registry):
         self, chain: tuple[Rung, ...], plan: Plan, dims: Dims, sites: tuple[Site, ...]
     ) -> dict[str, str]:
         """Site -> kernel as the rung has it, before what a request changes."""
-        known, key = self._rungs_own, (plan, dims)
-        if key not in known:
-            if len(known) == MOST_FORMS:
-                known.clear()
-            known[key] = _dispatch(sites, self._rung_uses(chain, plan, dims, sites), {})
-        return known[key]
+        return kept(
+            self._rungs_own,
+            (plan, dims),
+            lambda: _dispatch(sites, self._rung_uses(chain, plan, dims, sites), {}),
+        )
 
     @cached_property
     def _rungs_own(self) -> dict[tuple[Plan, Dims], dict[str, str]]:
-        """What `_given` has found: a screen asks it for thousands of plans that differ in one entry."""
+        """What `_given` has found."""
         return {}
 
     def _rung_uses(
@@ -265,12 +264,8 @@ class Catalog(Registry):
 
     def _check_grids(self, steps: Iterable[Step], plan: Plan, dims: Dims) -> None:
         """BadInput when a launch has more blocks than a grid can have, with the batch that fits all."""
-        known, form = self._over_grids, (plan.change(rung="", word="", dispatch=()), dims)
-        if form not in known:
-            if len(known) == MOST_FORMS:
-                known.clear()
-            known[form] = {}
-        of_steps = known[form]
+        form = plan.change(rung="", word="", dispatch=())
+        of_steps = kept(self._over_grids, (form, dims), dict[tuple[str, str], tuple[int, str] | None])
         found: list[tuple[int, str]] = []
         for step in steps:
             key = step.kernel.name, step.tasks[0].site.name
@@ -309,7 +304,7 @@ class Catalog(Registry):
 
     @cached_property
     def _over_grids(self) -> dict[tuple[Plan, Dims], dict[tuple[str, str], tuple[int, str] | None]]:
-        """What `_over_grid` has found, by kernel and the site that it begins with: see `_rungs_own`."""
+        """What `_over_grid` has found, by kernel and the site that it begins with."""
         return {}
 
     def _differing_sets(self, base: Plan, plan: Plan) -> tuple[tuple[str, str], ...]:

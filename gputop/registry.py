@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -15,12 +15,25 @@ from gputop import phases as bridge
 from gputop.errors import BadInput, unknown_name
 from gputop.spec import Dims, Kernel, Launch, Phase, Plan, Rung, Site, Step, Task, Toggle
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 MEASURING = "measure/"
 """Sources that measure the device and compute no phase: theirs is the cuda backend."""
 MOST_FORMS = 64
-"""Passes whose tasks are remembered, which differ in more than their kernels."""
+"""Passes of which something is remembered, which differ in more than their kernels."""
+
+
+def kept(known: dict[K, T], key: K, make: Callable[[], T]) -> T:
+    """What is known under a key, made where it is not; all is forgotten once there are `MOST_FORMS`.
+
+    A screen asks for thousands of plans that differ in one entry.
+    """
+    if key not in known:
+        if len(known) == MOST_FORMS:
+            known.clear()
+        known[key] = make()
+    return known[key]
 
 
 @dataclass(frozen=True)
@@ -78,16 +91,15 @@ class Registry:
         Which kernels the plan chooses is nothing to a task, and not told to it.
         """
         form = plan.change(rung="", word="", dispatch=())
-        known, key = self._tasks, (form, dims, keep_layers)
-        if key not in known:
-            if len(known) == MOST_FORMS:
-                known.clear()
+
+        def made() -> tuple[Task, ...]:
             by_name = {phase.name: phase for phase in self.phases}
-            known[key] = tuple(
+            return tuple(
                 by_name[site.phase].task(site, layer, form, dims, keep_layers)
                 for site, layer in self._instances(dims, plan.prune)
             )
-        return known[key]
+
+        return kept(self._tasks, (form, dims, keep_layers), made)
 
     def steps(self, plan: Plan, dims: Dims, keep_layers: bool = False) -> tuple[Step, ...]:
         """The pass as launches see it: a fusing kernel takes its consecutive tasks together.

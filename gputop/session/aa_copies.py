@@ -84,7 +84,7 @@ def unknown_floor(noise: NoiseFloors, word: str) -> tuple[str, ...]:
     """What to say of a floor that no copy of the plan measured; nothing where one did."""
     if noise.count(word):
         return ()
-    stands_in = "what copies of other plans differed by" if noise.others else "this backend's minimum"
+    stands_in = "what copies of other plans differed by" if noise.any_known else "this backend's minimum"
     return (f"A/A floor: no copy of {word} was measured, {stands_in} stands in",)
 
 

@@ -28,7 +28,7 @@ class NoiseFloors:
         return len(self._pairs.get((word, "device"), ()))
 
     @property
-    def others(self) -> bool:
+    def any_known(self) -> bool:
         """Whether any plan's copies are known."""
         return bool(self._pairs)
 
