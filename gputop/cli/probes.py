@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from gputop import installing, units
-from gputop.backends.cuda import driver
+from gputop.backends.cuda import cuptilib, driver
 from gputop.backends.cuda.devices import Visible, choose, visible_devices
 from gputop.errors import NotHere
 from gputop.workerprocess import worker_environment
@@ -78,9 +78,9 @@ def _numpy() -> str:
     return f"{numpy.__version__}, {'; '.join(blas) or 'BLAS unknown'}"
 
 
-def _version_of(distribution: str, module: str = "") -> Callable[[], str]:
+def _version_of(distribution: str) -> Callable[[], str]:
     def ask() -> str:
-        importlib.import_module(module or distribution)
+        importlib.import_module(distribution)
         return importlib.metadata.version(distribution)
 
     return ask
@@ -169,6 +169,13 @@ def _nvmath() -> str:
         detail = f"nvmath is installed, but cuBLASLt can't be loaded ({_first_line(error)})"
         raise Absent(detail, installing.extra("cuda13,blaslt"), "broken") from error
     return importlib.metadata.version("nvmath-python")
+
+
+def _cupti() -> str:
+    cupti = cuptilib.load()
+    if cupti is None:
+        raise Absent("not found", installing.extra("cupti"))
+    return cupti.path
 
 
 def _torch() -> str:
@@ -280,13 +287,7 @@ PROBES: tuple[Probe, ...] = (
     Probe("nvrtc", "cuda", "compiles the kernels", _nvrtc, installing.extra("cuda13")),
     Probe("nvdisasm", "extra", "instruction mix of kernels", _nvdisasm, installing.extra("compile")),
     Probe("nvmath", "extra", "cuBLASLt with fused epilogues", _nvmath, installing.extra("blaslt")),
-    Probe(
-        "cupti",
-        "extra",
-        "times of kernels inside graphs",
-        _version_of("cupti-python", "cupti.cupti"),
-        installing.extra("cupti"),
-    ),
+    Probe("cupti", "extra", "times of kernels inside graphs", _cupti, installing.extra("cupti")),
     Probe(
         "torch", "extra", "the peers: PyTorch eager, compiled and tuned", _torch, installing.extra("torch")
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from gputop.backends.cuda.capture import capture
 from gputop.backends.cuda.context import Context
+from gputop.backends.cuda.cupti import KernelRecorder, open_recorder
 from gputop.backends.cuda.launch import Geometry, KernelLaunch
 from gputop.backends.cuda.timing import Blocker, BlockerTimedOut, Timer
 from gputop.backends.cuda.tools import Tools
@@ -58,6 +60,42 @@ def test_a_short_phase_reads_the_same_in_a_stream_and_in_a_graph(
     graph_s = median(graph_times(context, timer, spin))
     assert stream_s >= SPIN_NS * 1e-9
     assert abs(stream_s - graph_s) <= timer.floor_s, f"{stream_s} {graph_s} {timer.floor_s}"
+
+
+@pytest.fixture
+def recorder(context: Context, tools: Tools) -> KernelRecorder:
+    found, notes = open_recorder(context, tools)
+    if found is None:
+        pytest.skip(f"CUPTI is not here {notes}")
+    return found
+
+
+def test_cupti_records_each_kernel_of_a_stream_and_of_a_graph(
+    context: Context, recorder: KernelRecorder, spin: KernelLaunch
+) -> None:
+    def in_the_stream() -> None:
+        for _ in range(SPINS):
+            spin()
+
+    graph = capture(context, [spin] * SPINS, "a test")
+    for work in (in_the_stream, lambda: graph.launch(context.stream)):
+        spans = recorder.record(work, "a test")
+        assert [span.name for span in spans] == ["spin"] * SPINS
+        assert all(span.end - span.start >= SPIN_NS - recorder.floor_s * 1e9 for span in spans)
+        assert all(after.start >= span.end for span, after in pairwise(spans)), "one stream, one at a time"
+
+
+def test_what_a_failed_recording_left_is_not_in_the_next(
+    recorder: KernelRecorder, spin: KernelLaunch
+) -> None:
+    def failing() -> None:
+        spin()
+        raise BlockerTimedOut
+
+    recorder.record(spin, "a test")
+    with pytest.raises(BlockerTimedOut):
+        recorder.record(failing, "a test")
+    assert len(recorder.record(spin, "a test")) == 1
 
 
 def test_a_slow_host_does_not_show(context: Context, timer: Timer, tools: Tools) -> None:

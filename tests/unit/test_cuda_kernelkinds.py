@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.backends.cuda.cupti import Span
 from gputop.backends.cuda.kernelkinds import RULES, by_kind, kind_of, listed
+from gputop.backends.cuda.spans import Span
 
 KNOWN = {
     "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize64x64x32_warpgroupsize1x1x1_execute_kernel": "gemm",

@@ -19,7 +19,7 @@ SCREEN = ("textual", "rich", "plotext")
 MEASURING = ("gputop.session", "gputop.backends", "gputop.worker", "gputop.catalog")
 ENGINES = ("gputop.session", "gputop.backends.cpu", "gputop.backends.cuda", "gputop.worker", "gputop.catalog")
 """What measures, without the table of names that the command line checks `--backend` against."""
-GPU = ("cupy", "cuda", "nvmath", "cupti", "torch")
+GPU = ("cupy", "cuda", "nvmath", "torch")
 
 
 def loaded_by(code: str) -> frozenset[str]:

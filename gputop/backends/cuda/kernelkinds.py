@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gputop.backends.cuda.cupti import Span, split
+from gputop.backends.cuda.spans import Span, split
 from gputop.spec import KINDS, KernelKind
 
 NAMES_SHOWN = 4

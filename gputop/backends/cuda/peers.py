@@ -19,11 +19,12 @@ import numpy as np
 from gputop.backends.base import PassTimes, PhaseTimes, Say, TimedRun, Trace, run_in_turn
 from gputop.backends.cuda import kernelkinds
 from gputop.backends.cuda.context import Context
-from gputop.backends.cuda.cupti import KernelRecorder, Span
+from gputop.backends.cuda.cupti import KernelRecorder
 from gputop.backends.cuda.faults import explained
 from gputop.backends.cuda.kernelkinds import KindTimes
 from gputop.backends.cuda.packages import TORCH
 from gputop.backends.cuda.phasesplit import BLOCKERS
+from gputop.backends.cuda.spans import Span
 from gputop.backends.cuda.timing import Timer, in_time
 from gputop.backends.cuda.torchcompiler import COMPILER
 from gputop.backends.cuda.weights import DeviceWeights
@@ -177,7 +178,7 @@ class TorchPrepared:
 
     def _recorded(self, recorder: KernelRecorder) -> list[Span]:
         what = f"the recorded pass of {self.plan.peer}"
-        return recorder.record(lambda: self._timer.blocked([self._submit], what), what, named=True)
+        return recorder.record(lambda: self._timer.blocked([self._submit], what), what)
 
     def facts(self) -> tuple[LaunchFacts, ...]:
         """One a kind, once a pass was recorded."""

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from gputop.backends.base import PhaseTimes
-from gputop.backends.cuda import cupti
 from gputop.backends.cuda.bind import BoundStep
 from gputop.backends.cuda.capture import capture
 from gputop.backends.cuda.context import Context
-from gputop.backends.cuda.cupti import KernelRecorder, Span
+from gputop.backends.cuda.cupti import KernelRecorder
 from gputop.backends.cuda.faults import explained
 from gputop.backends.cuda.launchfacts import kernel_counts
 from gputop.backends.cuda.memory import PlanMemory
+from gputop.backends.cuda.spans import Span, split
 from gputop.backends.cuda.stamps import WORKSPACE, seconds_apart
 from gputop.backends.cuda.timing import QUEUE_DEPTH, Timer, in_time
 from gputop.errors import NotHere
@@ -93,7 +93,7 @@ class PhaseSplit:
         """One pass; a site's instances are added."""
         sites = [step.step.site for step in self._bound]
         time_s, gap_s, overlap_s = (dict.fromkeys(sites, 0.0) for _ in range(3))
-        _, *steps = cupti.split(spans, counts)
+        _, *steps = split(spans, counts)
         for site, times in zip(sites, steps, strict=True):
             time_s[site] += times.time_s
             gap_s[site] += times.gap_s
