@@ -86,7 +86,7 @@ results() {
     step first-result-cold  60 gputop run --backend cuda --rung coalesced --seconds 1 --csv "$out/run.csv"
     step first-result-warm  30 gputop run --backend cuda --rung coalesced --seconds 1
     step calibrate          60 gputop calibrate --backend cuda --json "$out/ceilings.json"
-    step naive-to-coalesced 40 gputop compare naive coalesced --backend cuda --seconds 3 --csv "$out/compare.csv"
+    step naive-to-coalesced 40 gputop compare naive coalesced --backend cuda --seconds 6 --csv "$out/compare.csv"
     step aa                 40 gputop compare coalesced --aa --backend cuda --seconds 3
     step ladder            180 gputop ladder --backend cuda --seconds 15 --json "$out/ladder.json"
 }

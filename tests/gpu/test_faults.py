@@ -8,8 +8,10 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from gputop.backends.cuda.context import Context
 from gputop.client import Client
 from gputop.errors import BadInput, WorkerLost
 from gputop.paths import kernels_dir
@@ -22,6 +24,8 @@ FAULTS = {
 }
 BODY = "gemm_naive(const __grid_constant__ GemmArgs args) {\n"
 SLACK_BYTES = 64 << 20
+LEFT_BYTES = 200 << 20
+"""Less than gpt2-small's weights take."""
 
 
 def planted(folder: Path, fault: str) -> Path:
@@ -63,9 +67,11 @@ def test_a_fault_is_named_its_memory_comes_back_and_the_next_worker_goes_on(
         assert client.check(naive).ok
 
 
-def test_an_allocation_that_fails_costs_one_request(tmp_path: Path) -> None:
+def test_an_allocation_that_fails_costs_one_request(tmp_path: Path, context: Context) -> None:
     with Client(log_path=tmp_path / "worker.log") as client:
         client.open("cuda", STANDARD["gpt2-small"])
+        taken = context.array((context.free_bytes() - LEFT_BYTES,), np.uint8, "a test")
         with pytest.raises(BadInput, match="memory"):
-            client.check(PlanRequest("coalesced", (("batch", "4096"),)))
+            client.check(PlanRequest("coalesced"))
+        del taken
         assert client.check(PlanRequest("coalesced")).ok
