@@ -50,7 +50,8 @@ class LaneSamples:
         self.wall_s.append(times.wall_s)
         if times.submit_s is not None:
             self.submit_s.append(times.submit_s)
-        if phases is not None:
+        # A clock that failed amid a window gave way to another, whose times say nothing beside its own.
+        if phases is not None and phases.timer == (self.phases or [phases])[0].timer:
             self.phases.append(phases)
 
     @property

@@ -4,15 +4,16 @@
 # Parts, in this order, all of them where none is named:
 #   results    the first result cold and warm, peaks, two comparisons, the ladder
 #   record     a recording
-#   sanitize   memcheck and synccheck of every rung on mini, racecheck of our own kernels
+#   sanitize   memcheck and synccheck of every rung on mini, memcheck of the probes, racecheck of our own kernels
 #   tests      the GPU tests but the planted faults
 #   planted    the planted faults
 #
 # Whatever takes times has the GPU to itself; the rest runs side by side, JOBS at once: as many as half the cores
 # and 8 GB of GPU memory for each allow.
 #
-# A step that fails or outlasts its time does not stop the others; any such makes the exit code 1. A short summary
-# ends the output and stands in FOLDER/summary.txt, what each step said in a file of its own beside it.
+# A step that fails or outlasts its time does not stop the others; any such makes the exit code 1, and a machine
+# without a usable GPU 3. A short summary ends the output and stands in FOLDER/summary.txt, what each step said in a
+# file of its own beside it: what a test was skipped for, too.
 # PYTHON chooses the interpreter; BUDGET_S is the longest that all of it may take.
 set -u
 usage="usage: run_all.sh FOLDER [results] [record] [sanitize] [tests] [planted]"
@@ -27,6 +28,8 @@ for part in $parts; do
 done
 python=${PYTHON:-python3}
 case $python in */*) python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python") ;; esac
+missing=$(cd "$(dirname "$0")/../.." && "$python" -c 'from gputop.backends.cuda import available; print(available() or "")') || exit
+[ -z "$missing" ] || { echo "run_all.sh: $missing" >&2; exit 3; }
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$(dirname "$0")/../.." || exit 2
@@ -51,17 +54,19 @@ trap 'rm -rf "$XDG_CACHE_HOME"' EXIT
 
 gputop() { "$python" -m gputop "$@"; }
 # A binding asks the driver for entry points that it may not have; only what kernels do is to count.
+# The probes' times are worth nothing then, so their cache is not the others'.
+probes() { XDG_CACHE_HOME=$XDG_CACHE_HOME/probes sanitize "$1" --probes; }
 sanitize() { compute-sanitizer --tool "$1" --report-api-errors no --error-exitcode 9 "$python" -m tests.gpu.sanitize "${@:2}"; }
 # Spelled out, so that it also runs where pytest lacks the project's plugins.
 tests() {
-    "$python" -X faulthandler -m pytest -q -rfE --import-mode=importlib -o addopts= --durations=10 "$@"
+    "$python" -X faulthandler -m pytest -q -rfEs --import-mode=importlib -o addopts= --durations=10 "$@"
 }
-export -f gputop sanitize tests
+export -f gputop sanitize probes tests
 export python
 
 # step NAME SECONDS COMMAND...: what it says into NAME.txt, its outcome into summary.txt.
 step() {
-    local name=$1 limit=$2 begun ended status left
+    local name=$1 limit=$2 begun ended status left said
     shift 2
     left=$((ends - $(date +%s)))
     [ "$left" -gt 5 ] || left=5
@@ -71,8 +76,10 @@ step() {
     status=$?
     ended=$(date +%s.%N)
     [ "$status" -ne 124 ] || status="out of time"
-    awk -v n="$name" -v s="$status" -v b="$begun" -v e="$ended" \
-        'BEGIN { printf "%-24s exit %-12s %7.1f s\n", n, s, e - b }' | tee -a "$out/summary.txt"
+    # How many tests passed and how many were skipped is what a test run ends with.
+    case $name in test-*) said=$(tail -n 1 "$out/$name.txt") ;; *) said= ;; esac
+    awk -v n="$name" -v s="$status" -v b="$begun" -v e="$ended" -v t="$said" \
+        'BEGIN { printf "%-24s exit %-12s %7.1f s  %s\n", n, s, e - b, t }' | tee -a "$out/summary.txt"
 }
 
 # beside NAME SECONDS COMMAND...: a step that others may run beside.
@@ -107,6 +114,7 @@ for part in $parts; do
             beside racecheck 480 sanitize racecheck --own
             beside memcheck  480 sanitize memcheck
             beside synccheck 480 sanitize synccheck
+            beside memcheck-probes 480 probes memcheck
             ;;
         tests)
             beside test-kernels 900 tests tests/gpu/test_kernels.py

@@ -1,9 +1,10 @@
 """One pass of each named plan on the small workload, for compute-sanitizer.
 
-python -m tests.gpu.sanitize [--kernels FOLDER] [--own] [PLAN...]
+python -m tests.gpu.sanitize [--kernels FOLDER] [--own] [--probes] [PLAN...]
 
 A plan is a word as `gputop compare` takes it. Without one: every rung but the peers. `--own`: the rungs whose
 code is all ours, and ours of the others, since a tool that looks at a library's code says nothing of ours.
+`--probes`: the kernels that measure peaks, instead of any plan.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="tests.gpu.sanitize")
     parser.add_argument("--kernels", type=Path, help="searched before our own")
     parser.add_argument("--own", action="store_true", help="leave out the libraries' code")
+    parser.add_argument("--probes", action="store_true", help="the kernels that measure peaks")
     parser.add_argument("plans", nargs="*")
     options = parser.parse_args(argv)
     context.DEADLINE_S = PATIENCE_S
@@ -55,6 +57,9 @@ def main(argv: Sequence[str]) -> int:
         return error.exit_code
     words = options.plans or _words(catalog, backend.workload.dims, options.own)
     try:
+        if options.probes:
+            backend.ceilings(True, print)
+            return 0
         return max(_passed(backend, catalog, word) for word in words)
     finally:
         backend.close()

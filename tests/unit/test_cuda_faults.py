@@ -32,6 +32,19 @@ class CupyError(RuntimeError):
         self.status = status
 
 
+class OutOfMemoryError(RuntimeError):
+    """Shaped like PyTorch's."""
+
+    __module__ = "torch"
+
+
+class AcceleratorError(RuntimeError):
+    """Shaped like PyTorch's: CUDA's code beside a text of several lines."""
+
+    __module__ = "torch"
+    error_code = 700
+
+
 @pytest.mark.parametrize("code", LOST)
 def test_what_takes_the_context_ends_the_worker_and_names_the_kernel(code: int) -> None:
     error = explain(code, "CUDA_ERROR", WHAT)
@@ -72,9 +85,11 @@ def raising(error: Exception) -> Iterator[None]:
         (CupyError(2, "cudaErrorMemoryAllocation: out of memory"), BadInput),
         (CupyError(100, "cudaErrorNoDevice: no device"), NotHere),
         (MemoryError("Out of memory allocating 1 bytes"), BadInput),
+        (OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."), BadInput),
+        (AcceleratorError("CUDA error: an illegal memory access was encountered\nSee"), DeviceLost),
     ],
 )
-def test_cupys_errors_are_explained(error: Exception, kind: type[Exception]) -> None:
+def test_errors_of_cupy_and_of_pytorch_are_explained(error: Exception, kind: type[Exception]) -> None:
     with pytest.raises(kind, match="gemm_naive"), raising(error):
         pass
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from gputop.backends.cuda import waking
+from gputop.backends.cuda.devices import Visible
 from gputop.backends.cuda.health import Nvml, is_wsl, reason_words
 from gputop.results import Health
 
@@ -143,8 +145,34 @@ def test_in_a_container_the_process_that_appeared_is_this_one() -> None:
     device = Nvml(UUID, nvml(nvmlDeviceGetComputeRunningProcesses=lambda _: found))
     before = device.pids()
     found.append(SimpleNamespace(pid=99_000, usedGpuMemory=None))
-    device.appeared_since(before)
+    ours = device.appeared_since(before)
+    assert ours == {99_000}
+    device.own(ours)
     assert device.health().others == ("pid 4711 python3",)
+
+
+def test_this_process_is_known_however_often_it_opens_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its context is made once: at the next opening NVML lists it beforehand."""
+    monkeypatch.setattr(waking, "_ours", {})
+    found = [SimpleNamespace(pid=OTHER, usedGpuMemory=None)]
+    module = nvml(nvmlDeviceGetComputeRunningProcesses=lambda _: found)
+    card = Visible(0, UUID, "NVIDIA H200", "90", 141 << 30)
+    first = waking.Awake(card, Nvml(UUID, module), Nvml(UUID, module).pids())
+    found.append(SimpleNamespace(pid=99_000, usedGpuMemory=None))
+    first.claim()
+    again = waking.Awake(card, Nvml(UUID, module), Nvml(UUID, module).pids())
+    found.append(SimpleNamespace(pid=99_001, usedGpuMemory=None))
+    again.claim()
+    assert first.nvml.health().others == again.nvml.health().others
+    assert again.nvml.health().others == ("pid 4711 python3", "pid 99001 python3")
+
+
+def test_two_processes_that_appear_at_once_are_none_of_ours() -> None:
+    found = [SimpleNamespace(pid=OTHER, usedGpuMemory=None)]
+    device = Nvml(UUID, nvml(nvmlDeviceGetComputeRunningProcesses=lambda _: found))
+    before = device.pids()
+    found += [SimpleNamespace(pid=pid, usedGpuMemory=None) for pid in (99_000, 99_001)]
+    assert device.appeared_since(before) == frozenset()
 
 
 def test_reasons_in_words() -> None:

@@ -84,6 +84,16 @@ def test_a_gpu_that_is_passed_over_is_named_with_what_it_lacks(monkeypatch: pyte
     assert choose_backend("auto") == ("cpu", "")
 
 
+def test_a_driver_that_lacks_calls_made_of_it_is_refused_before_any_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pretend_driver(monkeypatch, 12020)
+    without(monkeypatch, "cupy")
+    assert "serves CUDA up to 12.2, and 12.4 is the least" in (available() or "")
+    pretend_driver(monkeypatch, 12040)
+    assert "CuPy is not installed" in (available() or "")
+
+
 @pytest.mark.parametrize(
     ("driver", "devices", "said"),
     [

@@ -151,3 +151,11 @@ def test_a_round_that_can_not_end_in_time_is_not_begun(clock: Clock) -> None:
     )  # fmt: skip
     assert why == "time budget"
     assert len(slow.samples) == 2, "two rounds end after 0.04 s, a third after 0.06 s"
+
+
+def test_phases_of_another_clock_than_a_windows_first_are_left_out() -> None:
+    lane = LaneSamples(PreparedLane(PLAN, Passes(0.001), PASSED, 0.001))
+    for timer, time_s in (("cupti", 1e-6), ("event", 3e-6), ("cupti", 1.1e-6)):
+        lane.keep(PassTimes(0.001, 0.001), PhaseTimes({"w1": time_s}, {}, {}, timer, 0.0))
+    assert lane.site_s("w1") == [1e-6, 1.1e-6]
+    assert len(lane.device_s) == 3, "the whole pass was timed all the same"

@@ -1,15 +1,22 @@
-"""What compute-sanitizer's runner leaves out, and what it counts as a failure."""
+"""What compute-sanitizer's runner leaves out, and what it counts as a failure; the script over all of it."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from gputop.backends.cuda import available
+from gputop.catalog import Catalog
 from gputop.errors import BadInput, GputopError, NotHere
 from gputop.spec import Plan
+from gputop.words import parse_word
 from tests.gpu import sanitize
 from tests.gpu.plans import STANDARD
 
@@ -84,3 +91,27 @@ def test_what_is_refused_beforehand_is_left_out(
 ) -> None:
     assert run(monkeypatch, Device(fails(AssertionError("not reached")), refusal), word) == 0
     assert f"{word}: left out: {refusal or 'Unknown rung'}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("word", sanitize.OF_MIXED_RUNGS)
+def test_our_kernels_in_mixed_rungs_are_none_that_would_be_left_out(word: str) -> None:
+    plan = Catalog.load().resolve(parse_word(word), STANDARD["mini"].dims, "cuda")
+    ours = {Catalog.load().kernel(name).source for _, name in plan.dispatch}
+    assert any(source.startswith(("gemm/", "attention/")) for source in ours)
+
+
+def test_without_a_device_the_script_runs_nothing_and_says_why(tmp_path: Path) -> None:
+    why = available()
+    if why is None:
+        pytest.skip("a device is here")
+    script = Path(sanitize.__file__).with_name("run_all.sh")
+    done = subprocess.run(
+        ["bash", script, tmp_path / "out"],
+        capture_output=True,
+        text=True,
+        timeout=60.0,
+        env={**os.environ, "PYTHON": sys.executable},
+    )
+    assert done.returncode == 3
+    assert why in done.stderr
+    assert not (tmp_path / "out").exists()

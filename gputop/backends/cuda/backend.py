@@ -47,20 +47,22 @@ class CudaBackend:
         say(f"opening {self._device.name}")
         self._context = Context(self._device.index)
         mark("cuda: kernels and rungs")
-        self._nvml.appeared_since(found.before)
+        found.claim()
         self._sources = Sources.before_ours(kernels_dir)
         self._registry = Registry.load(kernels_dir)
         self._tools = Tools(self._context, self._sources)
+        # Clocks and ceilings are measured by our kernels, whatever a user's folder has of them.
+        self._measuring = Tools(self._context, Sources.before_ours())
         say("comparing weights drawn on the device with NumPy's")
         check_fill(self._context, self._tools, workload)
         mark("cuda: the timer's floor")
-        self._timer = Timer(self._context, self._tools)
+        self._timer = Timer(self._context, self._measuring)
         self.timer_floor_s = self._timer.floor_s
         self._libraries = Libraries(self._context, self._tools, self._timer)
         self._binder = Binder(self._context, self._sources, self._libraries)
         self._ceilings: Ceilings | None = None
         mark("cuda: CUPTI")
-        self._recorder, self._recorder_note = open_recorder(self._context, self._tools)
+        self._recorder, self._recorder_note = open_recorder(self._context, self._measuring)
         mark("cuda: facts")
         self._facts = self._read_facts()
 
@@ -74,7 +76,7 @@ class CudaBackend:
         kept = None if force else self.kept_ceilings()
         if kept is None:
             probe = ceilings_of.Prober(
-                self._context, self._tools, self._timer, self._libraries, self._nvml, self._facts
+                self._context, self._measuring, self._timer, self._libraries, self._nvml, self._facts
             )
             kept = self._ceilings = probe.measure(say)
             ceilings_of.save(self._facts, kept)
@@ -100,13 +102,17 @@ class CudaBackend:
         workspaces = sum(scratch_bytes(plan_launches(steps, plan, dims)).values())
         kept, timed = (buffers.activation_bytes(dims, plan.prune, keep) for keep in (True, False))
         library = LIBRARY_BYTES if plan.peer or any(step.kernel.library for step in steps) else 0
-        return plan_weight_bytes(dims, plan) + kept + timed + 2 * workspaces + library
+        weights = plan_weight_bytes(dims, plan)
+        # A framework computes in bf16 from copies of the weights.
+        copies = weights // 2 if plan.math == "bf16" else 0
+        return weights + copies + kept + timed + 2 * workspaces + library
 
     def free_bytes(self) -> int:
         return self._context.free_bytes()
 
     def prepare(self, plan: Plan, steps: tuple[Step, ...], say: Say) -> Prepared:
         dims = plan_dims(self.workload, plan)
+        self._context.expect(_flops(plan, dims))
         say(f"drawing the weights of {plan.word or plan.rung}")
         # A framework reads weights as it defines them, whatever the rung before it did to ours.
         stored = plan.change(layout="row", fold=False) if plan.peer else plan
@@ -176,6 +182,15 @@ def _kept(step: Step, plan: Plan, dims: Dims) -> Step:
     by_name = {phase.name: phase for phase in phases.phases()}
     tasks = (by_name[task.site.phase].task(task.site, task.layer, plan, dims, True) for task in step.tasks)
     return Step(step.kernel, tuple(tasks))
+
+
+def _flops(plan: Plan, dims: Dims) -> float:
+    """Of a whole pass."""
+    return sum(
+        site.count * phase.work(site, dims).flops
+        for phase in phases.phases()
+        for site in phase.sites(dims, plan.prune)
+    )
 
 
 def _cuda_version(number: int) -> str:

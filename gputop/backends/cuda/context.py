@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from gputop.backends.cuda.faults import check, explained
 from gputop.errors import BadInput, DeviceLost
 
 DEADLINE_S = 15.0
-"""A pass of any workload that fits takes far less; a kernel that is still running then never ends."""
+"""What a kernel has that is no part of a plan. One that is still running then never ends."""
+SLOWEST_FLOPS = 1e11
+"""Per second, of the slowest kernels on the slowest cards: a few times below what the naive product does."""
 
 _MAPPED = 2
 _NOT_READY = 600
@@ -75,6 +78,7 @@ class Context:
         self._modules: dict[str, tuple[Any, Cubin]] = {}
         self._functions: dict[tuple[str, str], Function] = {}
         self._mapped: list[int] = []
+        self._pass_s = 0.0
         self.closed = False
         self.hung: DeviceLost | None = None
         """What was raised for a kernel that does not end."""
@@ -104,10 +108,11 @@ class Context:
         return array, pointer
 
     def unmap(self, pointer: int) -> None:
-        """Give mapped host memory back; twice is harmless."""
+        """Give mapped host memory back; twice is harmless, and so is a context that is lost."""
         if pointer in self._mapped and self.hung is None:
             self._mapped.remove(pointer)
-            with explained("freeing mapped host memory"):
+            # What lost the context is on its way up already, or is said by the next who asks it for anything.
+            with suppress(self._cupy.cuda.runtime.CUDARuntimeError):
                 self._cupy.cuda.runtime.freeHost(pointer)
 
     def function(self, source: Path, name: str, entry: str, kernel_dirs: tuple[Path, ...]) -> Function:
@@ -122,12 +127,16 @@ class Context:
             self._functions[key] = self._load_function(module, cubin, entry)
         return self._functions[key]
 
+    def expect(self, flops: float) -> None:
+        """Have every wait allow for a pass of so much work."""
+        self._pass_s = max(self._pass_s, flops / SLOWEST_FLOPS)
+
     def synchronize(self, what: str, deadline_s: float | None = None) -> None:
-        """Wait for the stream, `DEADLINE_S` unless said otherwise.
+        """Wait for the stream: unless said otherwise `DEADLINE_S`, and as long as a slow pass may take.
 
         DeviceLost, naming `what`, for a fault or when it does not end in time.
         """
-        deadline_s = DEADLINE_S if deadline_s is None else deadline_s
+        deadline_s = DEADLINE_S + self._pass_s if deadline_s is None else deadline_s
         begun = time.perf_counter()
         event = self._cupy.cuda.Event(disable_timing=True)
         with explained(what):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from gputop.backends.cuda import cuptilib
 from gputop.backends.cuda.context import Context
@@ -48,8 +49,12 @@ class KernelRecorder:
         try:
             work()
             self._context.synchronize(what)
-        finally:
-            self._cupti.stop()
+        except BaseException:
+            # What went wrong is to be told, not that CUPTI fails as well.
+            with suppress(NotHere):
+                self._cupti.stop()
+            raise
+        self._cupti.stop()
         return self._cupti.flush()
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from gputop.backends.cuda.spans import Span
 from gputop.errors import NotHere
 
+NAME = "cupti"
 CONCURRENT_KERNEL = 10
 """CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: records kernels without keeping them from overlapping."""
 FLUSH_FORCED = 1
@@ -83,8 +84,8 @@ class Cupti:
         self._check(self._library.cuptiActivityEnable(CONCURRENT_KERNEL))
 
     def stop(self) -> None:
-        """Record no more. Where that fails there is nothing to be done about it."""
-        self._library.cuptiActivityDisable(CONCURRENT_KERNEL)
+        """Record no more. NotHere when that can't be had."""
+        self._check(self._library.cuptiActivityDisable(CONCURRENT_KERNEL))
 
     def flush(self) -> list[Span]:
         """The kernels recorded since the last flush, all of which must have ended."""
@@ -93,13 +94,14 @@ class Cupti:
         return spans
 
     def read(self, buffer: int, used_bytes: int) -> list[Span]:
-        """The kernels whose records lie in `used_bytes` from the address `buffer` on."""
+        """The kernels whose records lie in `used_bytes` from the address `buffer` on, but those untimed."""
         found: list[Span] = []
         at = ctypes.c_void_p()
         following, where = self._library.cuptiActivityGetNextRecord, ctypes.byref(at)
         while following(buffer, used_bytes, where) == 0 and at.value:
             record = KernelRecord.from_address(at.value)
-            if record.kind == CONCURRENT_KERNEL:
+            # Zeros stand for times that could not be had.
+            if record.kind == CONCURRENT_KERNEL and record.end:
                 found.append(Span(record.start, record.end, (record.name or b"").decode(errors="replace")))
         return found
 
@@ -133,10 +135,15 @@ class Cupti:
 def load() -> Cupti | None:
     """The one of this process; None where none is installed. OSError when one is and can't be loaded."""
     try:
-        from cuda.pathfinder import load_nvidia_dynamic_lib
-
-        found = load_nvidia_dynamic_lib("cupti")
-    except (ImportError, RuntimeError, ValueError):
-        # No cuda-pathfinder, one that finds nothing, one that does not know the name.
+        from cuda import pathfinder
+    except ImportError:
         return None
-    return Cupti(found.abs_path)
+    # Before 1.4.1 it does not know where this library lies.
+    if NAME not in pathfinder.SUPPORTED_NVIDIA_LIBNAMES:
+        return None
+    try:
+        return Cupti(pathfinder.load_nvidia_dynamic_lib(NAME).abs_path)
+    except pathfinder.DynamicLibNotFoundError:
+        return None
+    except RuntimeError as error:
+        raise OSError(str(error)) from error

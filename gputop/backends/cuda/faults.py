@@ -10,6 +10,8 @@ from gputop.errors import BadInput, DeviceLost, GputopError, NotHere
 
 OUT_OF_MEMORY = 2
 UNKNOWN = 999
+OUT_OF_TORCH = "OutOfMemoryError"
+"""PyTorch's class for it; a fault of the device it raises as AcceleratorError, with CUDA's code."""
 
 LOST = {
     46: "the device became unavailable",
@@ -75,7 +77,7 @@ def check(result: tuple[Any, ...], what: str) -> Any:
 
 @contextmanager
 def explained(what: str) -> Iterator[None]:
-    """Turns CuPy's exceptions into gputop's, said of `what`."""
+    """Turns CuPy's and PyTorch's exceptions into gputop's, said of `what`."""
     try:
         yield
     except GputopError:
@@ -83,7 +85,19 @@ def explained(what: str) -> Iterator[None]:
     except MemoryError:
         raise explain(OUT_OF_MEMORY, "out of memory", what) from None
     except Exception as error:
-        code = getattr(error, "status", None)
-        if code is None or not type(error).__module__.startswith("cupy"):
+        code = _code(error)
+        if code is None:
             raise
-        raise explain(int(code), str(error).split(":")[0], what) from None
+        raise explain(code, str(error).split(":")[0].splitlines()[0], what) from None
+
+
+def _code(error: Exception) -> int | None:
+    """CUDA's status that an exception stands for; None where it is none of theirs."""
+    package = type(error).__module__.partition(".")[0]
+    if package in ("cupy", "cupy_backends"):
+        status = getattr(error, "status", None)
+    elif package == "torch":
+        status = OUT_OF_MEMORY if type(error).__name__ == OUT_OF_TORCH else getattr(error, "error_code", None)
+    else:
+        status = None
+    return None if status is None else int(status)

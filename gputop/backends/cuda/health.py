@@ -94,14 +94,19 @@ class Nvml:
         found = self._processes()
         return None if found is None else frozenset(process.pid for process in found)
 
-    def appeared_since(self, before: frozenset[int] | None) -> None:
-        """Take the one process that appeared since `before` for this one.
+    def appeared_since(self, before: frozenset[int] | None) -> frozenset[int]:
+        """The one process that appeared since `before`; empty where that can't be told, or several did.
 
         In a container NVML counts pids in the host's namespace, where ours is not the one we know.
         """
         after = self.pids()
-        if before is not None and after is not None and len(after - before) == 1:
-            self._own_pids = frozenset({os.getpid(), *(after - before)})
+        if before is None or after is None or len(after - before) != 1:
+            return frozenset()
+        return after - before
+
+    def own(self, pids: frozenset[int]) -> None:
+        """Take these for this process too: they are none of the others."""
+        self._own_pids |= pids
 
     def sm_clock_hz(self) -> float | None:
         return self.health().sm_clock_hz

@@ -33,7 +33,7 @@ WORKSPACE_BYTES = 32 << 20
 CANDIDATES = 16
 """Algorithms asked of the heuristic: what `gemm_best` measures, and a batch chooses among."""
 RUNS = 10
-"""The library comes with the backend's own extra, its binding with another."""
+"""Of an algorithm, the fastest of which counts."""
 EPILOGUES = {
     (False, False): "DEFAULT",
     (True, False): "BIAS",
@@ -158,20 +158,20 @@ class CublasLt:
     def _fitting(self, calls: Sequence[LtCall], gemm: Gemm, sequences: int, what: str) -> Iterator[int]:
         """Indices of the algorithms that may serve, found as they are asked for."""
         for index, call in enumerate(calls):
-            if sequences == 1 or self._runs(partial(self._alike, gemm, sequences, call, what)):
+            alike = partial(self._alike, gemm, sequences, call, what)
+            if self._runs(alike if sequences > 1 else partial(self._once, call)):
                 yield index
 
     def _fastest(self, calls: Sequence[LtCall], indices: Iterable[int]) -> int | None:
-        """The index with the least time, its weight already in L2; None where no algorithm runs."""
+        """The index with the least time, its weight already in L2; None where there is none."""
         seconds: dict[int, float] = {}
         for index in indices:
-            # Loads the algorithm's kernel, which must not happen behind the blocker.
-            if self._runs(partial(self._once, calls[index])):
-                times, _ = self._timer.split([[calls[index]]] * RUNS)
-                seconds[index] = min(times)
+            times, _ = self._timer.split([[calls[index]]] * RUNS)
+            seconds[index] = min(times)
         return min(seconds, key=seconds.__getitem__, default=None)
 
     def _once(self, call: LtCall) -> bool:
+        """Also loads the algorithm's kernel, which must not happen behind the blocker."""
         call()
         self._context.synchronize("a cublaslt algorithm")
         return True

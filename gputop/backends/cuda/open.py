@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 OLDEST_DRIVER = 13000
 """As CUDA numbers it: the first that runs CUDA 13, driver 580."""
+LEAST_DRIVER = 12040
+"""The first that has every call made of it (cuFuncLoad, cuFuncGetName): driver 550."""
 NEW_DRIVER = "install NVIDIA driver 580 or newer"
 PACKAGES = {"cupy": "CuPy", "cuda.bindings": "cuda-bindings"}
 """What must be importable, and what it is called."""
@@ -61,6 +63,11 @@ def _require() -> None:
         besides = f" Missing besides: {' and '.join(absent)}; {_mend(OLDEST_DRIVER)}." if absent else ""
         raise NotHere(
             f"No NVIDIA driver (libcuda) is found here; {NEW_DRIVER}, or run with --backend cpu.{besides}"
+        )
+    if serves < LEAST_DRIVER:
+        raise NotHere(
+            f"The driver here serves CUDA up to {driver.named(serves)}, and {driver.named(LEAST_DRIVER)} is "
+            f"the least that gputop takes; {NEW_DRIVER}, or run with --backend cpu."
         )
     if absent:
         is_not = "are not" if absent[1:] else "is not"

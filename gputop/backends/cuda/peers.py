@@ -196,8 +196,11 @@ class TorchPrepared:
         return COMPILER.tuned(self.plan.word)
 
     def close(self) -> None:
-        """Drops the model, and has the framework give its cached memory back to the device."""
-        if self._host_at:
+        """Drops the model, and has the framework give its cached memory back to the device.
+
+        Nothing, where a kernel does not end: whatever is given back would wait for it.
+        """
+        if self._host_at and self._context.hung is None:
             self._forward = _closed
             self._logits = self._tokens = self._host_tokens = None
             self._context.unmap(self._host_at)

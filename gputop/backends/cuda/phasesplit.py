@@ -25,7 +25,7 @@ BLOCKERS = 1
 
 
 class PhaseSplit:
-    """Samples of one plan's phases, always by the same clock, so that samples can be compared."""
+    """Samples of one plan's phases, by the same clock as long as that answers."""
 
     def __init__(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,8 @@ class LaunchProbes:
         self._context = context
         self._tools = tools
         self._timer = timer
+        self._buffers: list[Any] = []
+        """What the launches of the last chain read and write: they hold addresses only."""
 
     def measure(self) -> list[Ceiling]:
         empties = [self._tools.empty()] * LAUNCHES
@@ -99,7 +102,7 @@ class LaunchProbes:
     def _there_and_back(self, entry: str, pdl: bool) -> list[KernelLaunch]:
         blocks = self._context.sm_count
         count = blocks * DEPENDENT_THREADS
-        buffers = [self._context.array((count,), np.float32, "a probe") for _ in range(2)]
+        self._buffers = buffers = [self._context.array((count,), np.float32, "a probe") for _ in range(2)]
         for buffer in buffers:
             self._tools.fill_words(buffer.data.ptr, count, 0)()
         geometry = Geometry((blocks, 1, 1), (DEPENDENT_THREADS, 1, 1), pdl=pdl)

@@ -48,7 +48,7 @@ def in_time(attempt: Callable[[], Sample]) -> Sample:
             continue
     raise BadInput(
         f"The host took over {TIMEOUT_S:.0f} s to enqueue a pass, {ATTEMPTS} times: "
-        "it is too busy to time by."
+        "it is too busy to time by, or one call enqueues more than a stream's queue takes."
     )
 
 

@@ -21,8 +21,20 @@ class Awake:
     before: frozenset[int] | None
     """Processes that NVML knew on the device before this one's context was made."""
 
+    def claim(self) -> None:
+        """Once the context is in use: tell NVML which of the device's processes this one is.
+
+        That shows only when the context is made, which is once in a process.
+        """
+        with _lock:
+            ours = _ours.get(self.device.uuid) or self.nvml.appeared_since(self.before)
+            _ours[self.device.uuid] = ours
+        self.nvml.own(ours)
+
 
 _lock = threading.Lock()
+_ours: dict[str, frozenset[int]] = {}
+"""By UUID, this process as NVML counts it there."""
 _begun: dict[str | None, Future[Awake]] = {}
 """By the device asked for; taken away by `awake`."""
 
