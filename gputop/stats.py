@@ -193,10 +193,10 @@ def aa_floor(copies: Sequence[Paired], minimum: float) -> float:
     if not known:
         return least
     effects, half_widths = np.array(known).T
-    prior_scale = least / _student(0.99, _PRIOR_COPIES)
+    prior_scale = least / student(0.99, _PRIOR_COPIES)
     weight = _PRIOR_COPIES + len(known)
     scale = math.sqrt((_PRIOR_COPIES * prior_scale**2 + float(np.sum(effects**2))) / weight)
-    predicted = _student(0.99, weight) * scale
+    predicted = student(0.99, weight) * scale
     return max(least, float(np.quantile(effects, 0.99)), float(np.median(effects + half_widths)), predicted)
 
 
@@ -280,7 +280,7 @@ def _interval(blocks: Floats, confidence: float) -> tuple[float, float]:
     independent = float(deviations @ deviations) / (n - 1)
     share = _low_frequency_share(_correlation(deviations), n, frequencies)
     variance = max(slow, independent) / share
-    return location, _student(confidence, frequencies) * math.sqrt(variance / n)
+    return location, student(confidence, frequencies) * math.sqrt(variance / n)
 
 
 @lru_cache(maxsize=4)
@@ -309,8 +309,11 @@ def _low_frequency_share(correlation: float, n: int, frequencies: int) -> float:
 
 
 @lru_cache(maxsize=256)
-def _student(confidence: float, degrees: int) -> float:
-    """The t that Student's |t| stays below with this probability: bisection of the finite series."""
+def student(confidence: float, degrees: int) -> float:
+    """The t that Student's |t| stays below with this probability: bisection of the finite series.
+
+    `degrees`: a whole number of degrees of freedom, at least 1.
+    """
     low, high = 0.0, 1.0
     while _student_within(high, degrees) < confidence:
         high *= 2

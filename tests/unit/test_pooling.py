@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gputop.pooling import pool
 from gputop.results import Comparison, Delta
+from gputop.stats import student
 
 
 def window(effect: float, half_width: float, *, phase: str = "device", floor: float = 0.003) -> Comparison:
@@ -81,6 +82,42 @@ def test_the_pooled_effect_lies_among_the_windows_and_its_interval_round_it(
     assert together.ratio_lo <= together.ratio <= together.ratio_hi
     assert together.delta_s is not None
     assert (together.delta_s < 0) == (together.ratio > 1) or math.isclose(together.ratio, 1.0)
+
+
+@given(st.lists(st.floats(-0.5, 0.5), min_size=2, max_size=8), st.floats(1e-4, 0.3))
+def test_the_spread_of_a_few_windows_is_held_to_students_t(effects: list[float], half_width: float) -> None:
+    """Equally wide, they are so many values of one mean; and no fewer than that many windows are sure."""
+    together = pooled(*(window(effect, half_width) for effect in effects))
+    assert together.ratio_lo is not None
+    assert together.ratio_hi is not None
+    found = (math.log(together.ratio_hi) - math.log(together.ratio_lo)) / 2
+    few = len(effects)
+    by_spread = student(0.99, few - 1) * float(np.std(effects, ddof=1)) / math.sqrt(few)
+    assert found >= max(by_spread, half_width / math.sqrt(few)) * (1 - 1e-9)
+    normal = 2.576 * max(float(np.std(effects, ddof=1)), half_width / 2.576) / math.sqrt(few)
+    assert found <= max(by_spread, normal) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("few", [2, 3, 5, 10])
+def test_the_interval_of_windows_that_disagree_holds_the_truth_as_often_as_it_says(few: int) -> None:
+    """They differ by ten times the deviation that their own intervals have."""
+    generator = np.random.default_rng(few)
+    truth, deviation, trials = 0.02, 0.0004, 600
+    held = 0
+    for _ in range(trials):
+        effects = generator.normal(truth, 10 * deviation, size=few)
+        together = pooled(*(window(float(effect), 2.576 * deviation) for effect in effects))
+        assert together.ratio_lo is not None
+        assert together.ratio_hi is not None
+        held += together.ratio_lo <= math.exp(truth) <= together.ratio_hi
+    assert held / trials >= 0.98
+
+
+def test_a_narrow_window_does_not_outweigh_those_that_it_disagrees_with() -> None:
+    """Where windows differ by far more than any of them says, each counts as much."""
+    together = pooled(window(0.1, 0.001), window(-0.1, 0.01), window(-0.1, 0.01))
+    assert together.ratio is not None
+    assert math.log(together.ratio) == pytest.approx(-0.1 / 3, abs=0.005)
 
 
 def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
