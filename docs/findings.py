@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -49,13 +49,14 @@ def absent(evidence: Evidence, *rungs: str) -> Reading:
 
 
 def faster(pair: Pair) -> bool | None:
-    """Whether its interval lies above 1; None where that is not known."""
-    return None if pair.lo is None else pair.lo > 1
+    """Whether its interval lies above 1, by more than copies of one plan differ by where the pair was held to
+    that; None where the interval is not known."""
+    return None if pair.lo is None else pair.lo > 1 and pair.verdict in ("FASTER", None)
 
 
 def _slower(pair: Pair) -> bool | None:
-    """Whether its interval lies below 1; None where that is not known."""
-    return None if pair.hi is None else pair.hi < 1
+    """As `faster`, below 1."""
+    return None if pair.hi is None else pair.hi < 1 and pair.verdict in ("SLOWER", None)
 
 
 def _not(held: bool | None) -> bool | None:
@@ -69,19 +70,27 @@ def _naive(evidence: Evidence) -> Reading:
         return absent(evidence, "naive")
     compute, dram = device.flops / device.time_s / peak, device.dram_bytes / device.time_s / bandwidth
     ours = f"{units.percent(compute)} of measured fp32, {units.percent(dram)} of measured bandwidth"
-    asked = _asked_bytes(evidence.rows("naive"))
+    sites = [row for name, row in evidence.rows("naive").items() if name not in TOTAL_ROWS]
+    asked = _added(row.l2_bytes for row in sites)
     if asked is not None:
-        over = units.ratio(asked / device.dram_bytes)
-        ours += f"; by its declared traffic it asks L2 for {units.size_bytes(asked)}, {over} the compulsory "
-        ours += units.size_bytes(device.dram_bytes)
+        ours += f"; by its declared traffic it asks L2 for {units.size_bytes(asked)}"
+        compulsory = _added(map(_compulsory_bytes, sites))
+        if compulsory:
+            ours += f", {units.ratio(asked / compulsory)} the compulsory {units.size_bytes(compulsory)}, "
+            ours += "weights and activations once (`moved_over_compulsory`)"
     return Reading(ours, max(compute, dram) < 0.05, evidence.binds("naive"))
 
 
-def _asked_bytes(rows: Mapping[str, Row]) -> float | None:
-    """What all sites ask of L2; None where one of them does not declare it."""
-    asked = [row.l2_bytes for name, row in rows.items() if name not in TOTAL_ROWS]
-    known = [each for each in asked if each is not None]
-    return sum(known) if known and len(known) == len(asked) else None
+def _compulsory_bytes(row: Row) -> float | None:
+    """What the column `moved_over_compulsory` divides by: a site's weights and activations, once."""
+    return row.l2_bytes / row.moved_over_compulsory if row.l2_bytes and row.moved_over_compulsory else None
+
+
+def _added(values: Iterable[float | None]) -> float | None:
+    """Of all sites; None where one's is unknown, or there are none."""
+    every = list(values)
+    known = [value for value in every if value is not None]
+    return sum(known) if known and len(known) == len(every) else None
 
 
 def _layout(evidence: Evidence) -> Reading:
@@ -246,11 +255,19 @@ def _megakernel(evidence: Evidence) -> Reading:
     for rung in ("graph", "megakernel"):
         row = evidence.rows(rung).get("w1")
         if row is not None and row.registers and row.occupancy_theoretical:
-            share = units.percent(row.occupancy_theoretical)
-            notes.append(f"w1 in `{rung}`: {row.registers} registers, occupancy {share}")
+            notes.append(f"w1 in `{rung}`: {_occupancy(row)}")
     return Reading(
         pair.text, _slower(pair), "; ".join([*notes, *filter(None, [evidence.binds("megakernel")])])
     )
+
+
+def _occupancy(row: Row) -> str:
+    """What a block takes, the occupancy that leaves, and which of these holds it down."""
+    takes = f"{row.registers} registers a thread"
+    if row.smem_bytes:
+        takes += f" and {units.size_bytes(row.smem_bytes)} of shared memory a block"
+    limiter = f", limited by {row.occupancy_limiters}" if row.occupancy_limiters else ""
+    return f"{takes}, occupancy {units.percent(row.occupancy_theoretical)}{limiter}"
 
 
 def _pruning(evidence: Evidence) -> Reading:

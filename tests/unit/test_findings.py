@@ -18,7 +18,7 @@ from gputop import recording, units
 from gputop.errors import BadInput
 from gputop.ladder_results import Ladder, LadderEntry
 from gputop.recording import Recording
-from gputop.results import Breakdown, Comparison, Delta, Gate, Window
+from gputop.results import TOTAL_ROWS, Breakdown, Comparison, Delta, Gate, Window
 
 FINDINGS = (*findings.FINDINGS, *story.FINDINGS)
 ROOT = Path(__file__).resolve().parents[2]
@@ -184,18 +184,45 @@ def test_the_naive_ports_bytes_stand_beside_the_compulsory_ones() -> None:
     naive = next(window for window in shipped.windows if window.lanes[0].plan == "naive")
     (lane, *_) = naive.lanes
 
-    def with_rows(l2_bytes: float | None) -> Evidence:
-        """The embedding's traffic changed, all other sites' at none."""
+    def with_rows(l2_bytes: float | None, over: float | None = 10.0) -> Evidence:
+        """The embedding's traffic changed; every other site asks for 2 MB of 1 MB."""
         rows = (
-            replace(row, l2_bytes=l2_bytes if row.phase == "embed" else 0.0, dram_bytes=1e6)
+            replace(row, l2_bytes=l2_bytes, moved_over_compulsory=over, dram_bytes=1e6)
+            if row.phase == "embed"
+            else replace(row, l2_bytes=2e6, moved_over_compulsory=2.0, dram_bytes=1e6)
             for row in lane.rows
         )
         window = replace(naive, lanes=(replace(lane, rows=tuple(rows)),), comparison=None)
         return Evidence((replace(shipped, windows=(window,)),))
 
     claim = "Nothing bound the naive port"
-    assert "asks L2 for 25.0 MB, 25.0× the compulsory 1.00 MB" in reading(claim, with_rows(25e6)).ours
-    assert "compulsory" not in reading(claim, with_rows(None)).ours
+    found = reading(claim, with_rows(22e6)).ours
+    others = sum(row.phase not in (*TOTAL_ROWS, "embed") for row in lane.rows)
+    assert others == 9
+    assert "asks L2 for 40.0 MB, 3.57× the compulsory 11.2 MB, weights and activations once" in found
+    assert "`moved_over_compulsory`" in found
+    assert "L2" not in reading(claim, with_rows(None)).ours
+    unknown = reading(claim, with_rows(22e6, over=None)).ours
+    assert unknown.endswith("asks L2 for 40.0 MB"), "a recording older than the column"
+
+
+def test_a_megakernels_occupancy_names_what_limits_it() -> None:
+    shipped = recording.read(recording.shipped()["h200"])
+    found = reading("megakernel", Evidence((shipped,))).why
+    assert "92.2 kB of shared memory a block, occupancy 12.5 %, limited by shared memory" in found
+
+
+def test_known_to_be_faster_is_by_more_than_copies_differ_by(kept: Recording) -> None:
+    """By the pair's own verdict where it has one, in windows as in ladders."""
+    after = entry(
+        "hopper", 1.01, before="dependent", ratio_before=1.01, ratio_before_lo=1.008, ratio_before_hi=1.012
+    )
+    for verdict, held in (("FASTER", True), ("UNRESOLVED", False), ("SAME", False)):
+        evidence = with_ladder(kept, entry("dependent", 1.0), replace(after, verdict=verdict))
+        assert reading("newest instructions", evidence).held is held
+    slower = replace(after, rung="megakernel", before="graph", ratio_before=0.99, verdict="UNRESOLVED")
+    slower = replace(slower, ratio_before_lo=0.988, ratio_before_hi=0.992)
+    assert reading("megakernel", with_ladder(kept, entry("graph", 1.0), slower)).held is False
 
 
 def test_the_routing_table_says_why_attention_has_no_library_candidate() -> None:
