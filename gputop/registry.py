@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Self, TypeVar
@@ -81,9 +81,9 @@ class Registry:
             known[phase, backend] = tuple(k for k in self.phase(phase).kernels if k.backend == backend)
         return known[phase, backend]
 
-    def sites(self, dims: Dims, pruned: bool) -> tuple[Site, ...]:
+    def sites(self, dims: Dims, pruned: bool, folded: bool = False) -> tuple[Site, ...]:
         """Every site of a pass, in the order in which they first run."""
-        return tuple(dict.fromkeys(site for site, _ in self._instances(dims, pruned)))
+        return tuple(dict.fromkeys(site for site, _ in self._instances(dims, pruned, folded)))
 
     def pass_tasks(self, plan: Plan, dims: Dims, keep_layers: bool) -> tuple[Task, ...]:
         """Every task of a pass in order. `keep_layers`: each layer writes its own slots.
@@ -96,7 +96,7 @@ class Registry:
             by_name = {phase.name: phase for phase in self.phases}
             return tuple(
                 by_name[site.phase].task(site, layer, form, dims, keep_layers)
-                for site, layer in self._instances(dims, plan.prune)
+                for site, layer in self._instances(dims, plan.prune, plan.fold)
             )
 
         return kept(self._tasks, (form, dims, keep_layers), made)
@@ -130,20 +130,21 @@ class Registry:
         return {}
 
     @cached_property
-    def _placed(self) -> dict[tuple[Dims, bool], tuple[tuple[Site, int], ...]]:
+    def _placed(self) -> dict[tuple[Dims, bool, bool], tuple[tuple[Site, int], ...]]:
         """What `_instances` has found, likewise."""
         return {}
 
-    def _instances(self, dims: Dims, pruned: bool) -> tuple[tuple[Site, int], ...]:
+    def _instances(self, dims: Dims, pruned: bool, folded: bool) -> tuple[tuple[Site, int], ...]:
         """(site, layer) of every task in pass order."""
-        if (dims, pruned) not in self._placed:
-            self._placed[dims, pruned] = tuple(self._place(dims, pruned))
-        return self._placed[dims, pruned]
+        form = dims, pruned, folded
+        if form not in self._placed:
+            self._placed[form] = tuple(self._place(*form))
+        return self._placed[form]
 
-    def _place(self, dims: Dims, pruned: bool) -> Iterable[tuple[Site, int]]:
+    def _place(self, dims: Dims, pruned: bool, folded: bool) -> Iterable[tuple[Site, int]]:
         placed: dict[str, list[Site]] = {"before": [], "layer": [], "after": []}
         for phase in self.phases:
-            placed[phase.place] += phase.sites(dims, pruned)
+            placed[phase.place] += (replace(site, folded=folded) for site in phase.sites(dims, pruned))
         yield from ((site, 0) for site in placed["before"])
         for layer in range(dims.layers):
             for site in placed["layer"]:

@@ -71,6 +71,8 @@ class Site:
     """For a GEMM its K, else 0."""
     layers: tuple[int, int]
     """Half-open range of layers; (0, 1) for a phase that stands outside the layers."""
+    folded: bool = False
+    """Whether the weights after a layernorm hold its gain and shift: they are then no part of its work."""
 
     @property
     def count(self) -> int:

@@ -31,16 +31,17 @@ if TYPE_CHECKING:
 KERNELS: tuple[Kernel, ...] = layernorm_cpu.KERNELS + layernorm_cuda.KERNELS + megakernel_cuda.KERNELS
 TOLERANCES: Mapping[Math, float] = {"fp32": 1e-5, "tf32": 3e-3, "bf16": 1e-2}
 
-FLOPS_PER_ELEMENT = 7
-"""Sum, centre, square, sum, scale; gain and shift."""
+FLOPS_AN_ELEMENT = 5
+"""Sum, centre, square, sum, scale. Gain and shift are one more each."""
 
 
 def work(site: Site, dims: Dims) -> Work:
-    """Seven FLOPs an element; gain and shift read once."""
+    """Gain and shift, where they are not folded, are read once."""
     elements = site.rows * site.columns
+    vectors = 0 if site.folded else 2
     return Work(
-        flops=float(FLOPS_PER_ELEMENT * elements),
-        weight_bytes=float(2 * WORD_BYTES * site.columns),
+        flops=float((FLOPS_AN_ELEMENT + vectors) * elements),
+        weight_bytes=float(vectors * WORD_BYTES * site.columns),
         in_bytes=float(WORD_BYTES * elements),
         out_bytes=float(WORD_BYTES * elements),
     )

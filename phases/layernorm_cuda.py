@@ -38,12 +38,12 @@ def _traffic(
 ) -> Traffic:
     """`wavefronts` and `instructions` (of warps) are a row's; of the repeated walks' words L1 serves all.
 
-    Gain and shift, where they are not folded, each block asks L2 for once.
+    Gain and shift, where they are not folded, each block asks L2 for once; each is a FLOP more an element.
     """
     rows, columns = task.output.rows, task.output.columns
     weights = sum(task.operand(role) is not None for role in ("gain", "shift"))
     return Traffic(
-        flops=7.0 * rows * columns,
+        flops=(5.0 + weights) * rows * columns,
         l2_bytes=WORD_BYTES * columns * (2.0 * rows + weights * ceil(rows / rows_per_block)),
         l1_wavefronts=rows * wavefronts,
         warp_instructions=rows * instructions,

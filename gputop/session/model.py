@@ -68,9 +68,12 @@ def site_models(
 
 
 def question_floors(catalog: Catalog, plan: Plan, dims: Dims, machine: Machine) -> dict[str, Floor]:
-    """Phase -> floor of what is asked of it, whatever the plan computes besides: only the last token."""
+    """Phase -> floor of what is asked of it, whatever the plan computes besides: only the last token.
+
+    A gain and a shift are not: weights can hold them before anything is asked.
+    """
     sites: dict[str, list[Site]] = {}
-    for site in catalog.sites(dims, True):
+    for site in catalog.sites(dims, pruned=True, folded=True):
         sites.setdefault(site.phase, []).append(site)
     return {
         phase: _floor(total_work(catalog, same, dims), sum(site.count for site in same), plan, machine)
@@ -82,7 +85,7 @@ def plan_floors(catalog: Catalog, plan: Plan, dims: Dims, machine: Machine) -> t
     """Floor of each of the plan's sites, also where it has no steps of ours (peers)."""
     return tuple(
         _floor(total_work(catalog, (site,), dims), site.count, plan, machine)
-        for site in catalog.sites(dims, plan.prune)
+        for site in catalog.sites(dims, plan.prune, plan.fold)
     )
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.catalog import Catalog
 from gputop.declared import Work
-from gputop.spec import Dims
+from gputop.results import Ceiling, Ceilings, DeviceFacts
+from gputop.roofline import device_floor
+from gputop.session.model import Machine, plan_floors, question_floors
+from gputop.spec import Dims, Plan
 from gputop.weights import parameter_count, weight_bytes
 from gputop.workloads import WORKLOADS
 
@@ -118,6 +123,46 @@ def test_every_weight_is_counted_once(dims: Dims, pruned: bool) -> None:
     """But for the embedding's rows, of which no more are read than there are tokens."""
     unread_rows = dims.vocab - min(dims.tokens, dims.vocab)
     assert total(dims, pruned).weight_bytes == weight_bytes(dims) - 4 * dims.d_model * unread_rows
+
+
+@given(dims=any_dims(), pruned=st.booleans())
+def test_a_fold_leaves_a_layernorm_no_weights_and_two_flops_less(dims: Dims, pruned: bool) -> None:
+    """An element; all else is as it was."""
+    folded = CATALOG.sites(dims, pruned, folded=True)
+    for site, bare in zip(CATALOG.sites(dims, pruned), folded, strict=True):
+        phase = CATALOG.phase(site.phase)
+        had, left = phase.work(site, dims), phase.work(bare, dims)
+        if site.phase not in ("ln1", "ln2", "lnf"):
+            assert left == had
+            continue
+        assert left == replace(had, flops=had.flops * 5 / 7, weight_bytes=0.0)
+        assert had.weight_bytes == 2 * 4 * site.columns
+
+
+@pytest.mark.parametrize("fold", [False, True])
+@pytest.mark.parametrize("prune", [False, True])
+def test_a_plans_tasks_know_what_is_folded(fold: bool, prune: bool) -> None:
+    plan = Plan("cuda", "naive", (), fold=fold, prune=prune)
+    for task in CATALOG.pass_tasks(plan, TINY, False):
+        if task.site.phase in ("ln1", "ln2", "lnf"):
+            work = CATALOG.phase(task.site.phase).work(task.site, TINY)
+            vectors = sum(task.operand(role) is not None for role in ("gain", "shift"))
+            assert work.weight_bytes == vectors * 4 * TINY.d_model
+
+
+@pytest.mark.parametrize("fold", [False, True])
+@pytest.mark.parametrize("prune", [False, True])
+def test_no_plan_does_less_than_is_asked(fold: bool, prune: bool) -> None:
+    """And one that prunes and folds no more."""
+    items = (Ceiling("fp32", 6e13, "FLOP/s", ""), Ceiling("dram_read", 4e12, "B/s", ""))
+    machine = Machine(DeviceFacts("cuda", "a device", None), Ceilings("a device", None, "t", items), 2e9)
+    plan = Plan("cuda", "naive", (), fold=fold, prune=prune)
+    question = device_floor(question_floors(CATALOG, plan, GPT2_SMALL, machine).values())
+    own = device_floor(plan_floors(CATALOG, plan, GPT2_SMALL, machine))
+    for asked, done in ((question.compute_s, own.compute_s), (question.dram_s, own.dram_s)):
+        assert asked is not None
+        assert done is not None
+        assert (asked == pytest.approx(done, rel=1e-12)) if fold and prune else asked <= done * (1 + 1e-12)
 
 
 @given(dims=any_dims())
