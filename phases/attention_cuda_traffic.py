@@ -112,17 +112,23 @@ def _visible(task: Task, dims: Dims) -> list[int]:
     return [dims.seq - rows + 1 + row for row in range(rows)]
 
 
-def _pairs_traffic(task: Task, dims: Dims, score_trips: int, **loops: Any) -> Traffic:
-    """Every block reads its visible keys and values from L2; scores travel `score_trips` times."""
+def _pairs_traffic(task: Task, dims: Dims, query_reads: int, score_trips: int, **loops: Any) -> Traffic:
+    """Every block reads the keys and values that its query sees from L2; results are written once.
+
+    Rows of queries are read `query_reads` times in all, scores travel `score_trips` times.
+    """
     visible = dims.batch * sum(_visible(task, dims))
+    rows = 2 * visible + query_reads + task.output.rows
     return Traffic(
         flops=float(4 * visible * dims.d_model + 6 * visible * dims.heads),
-        l2_bytes=float(WORD_BYTES * (2 * visible * dims.d_model + score_trips * visible * dims.heads)),
+        l2_bytes=float(WORD_BYTES * (rows * dims.d_model + score_trips * visible * dims.heads)),
         pipe="fp32",
         **loops,
     )
 
 
+NAIVE_KEYS = 128
+"""Of a block of `scores`."""
 SOFTMAX_WALKS = 5
 """Of each score by the naive softmax: once for the peak, twice for the sum, twice for the division."""
 
@@ -148,6 +154,7 @@ def naive(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
     return _pairs_traffic(
         task,
         dims,
+        dims.batch * sum(ceil(seen / NAIVE_KEYS) for seen in every),
         SOFTMAX_WALKS + 1,
         l1_wavefronts=score_warps * dims.d_head * (UNCOALESCED_CYCLES + 1)
         + heads * sum(every) * SOFTMAX_WALKS
@@ -170,6 +177,7 @@ def parallel(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
     return _pairs_traffic(
         task,
         dims,
+        task.output.rows,
         0,
         l1_wavefronts=keys * 2.0 * waits + value_turns * 32,
         warp_instructions=keys * dots.instructions + value_turns * values.instructions,

@@ -10,6 +10,7 @@ from gputop.spec import WORD_BYTES, Dims, Kernel, Launch, Plan, Task
 THREADS = 256
 INSTRUCTIONS = 56
 """Of a warp, by its machine code."""
+SECTOR_BYTES = 32
 
 
 def _launches(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
@@ -21,12 +22,14 @@ def _launches(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, 
 
 
 def _traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
-    elements = float(tasks[0].output.rows * tasks[0].output.columns)
+    """A block asks for its row's token, of which it takes a sector."""
+    rows, columns = tasks[0].output.rows, tasks[0].output.columns
+    elements = float(rows * columns)
     # The token, then both tables, which DRAM has.
     chain = Chain(cycles=INSTRUCTIONS, l2_waits=1, dram_waits=1)
     return Traffic(
         flops=elements,
-        l2_bytes=3 * WORD_BYTES * elements,
+        l2_bytes=3 * WORD_BYTES * elements + SECTOR_BYTES * rows * ceil(columns / THREADS),
         l1_wavefronts=4 * elements / 32,
         warp_instructions=INSTRUCTIONS * elements / 32,
         chains=(chain,),

@@ -62,6 +62,7 @@ class Variant:
     part_waits: float | None = None
     """As in `Blocking`, and so is this:"""
     stores: int | None = None
+    beyond: int = 0
 
 
 def arguments(task: Task, fused: bool, splits: int) -> tuple[Argument, ...]:
@@ -158,6 +159,7 @@ def _traffic(variant: Variant, task: Task, plan: Plan, dims: Dims) -> Traffic:
         reduces=bool(variant.reduce),
         part_waits=variant.part_waits,
         stores=variant.stores,
+        beyond=variant.beyond,
     )
     products = len(parts(task, plan, dims))
     return traffic(variant.loop, blocking, variant.pipe, task, products, plan.fused_stores)
@@ -290,6 +292,9 @@ def _assault(height: str, rows: int, splits: int) -> Variant:
     )
 
 
+ONE_ROW_BEYOND = 8
+"""Columns in the sector that lanes of kernels/include/one_row.cuh load beyond the last."""
+
 VARIANTS: tuple[Variant, ...] = (
     Variant(
         name="gemm_naive",
@@ -375,6 +380,7 @@ VARIANTS: tuple[Variant, ...] = (
         block=(1024, 1, 1),
         loop=Loop(TURNS["gemm_one_row"], 8 * 32, wavefronts=16, dram_waits=2, around=717),
         maths=("fp32", "tf32"),
+        beyond=ONE_ROW_BEYOND,
     ),
 )
 

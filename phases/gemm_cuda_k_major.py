@@ -111,6 +111,7 @@ def _one_row_k_major(warps: int) -> Variant:
             TURNS["gemm_one_row_k_major"], 6 * 128 * warps, wavefronts=6 * 4 * 2, dram_waits=1, around=387
         ),
         stores=0,
+        beyond=1,
         layout="row",
         maths=("fp32", "tf32"),
         exact=True,

@@ -66,6 +66,9 @@ class Blocking:
     """Parts stay in shared memory, from where the blocks of a cluster add them."""
     stores: int | None = None
     """Outputs of a thread whose residual it waits for one after the other; None: all that it has."""
+    beyond: int = 0
+    """Columns' worth of words that lanes beyond the last column load, where they load the first one's. The
+    others load nothing."""
 
     @property
     def outputs(self) -> int:
@@ -73,6 +76,21 @@ class Blocking:
         if self.stores is not None:
             return self.stores
         return max(1, self.tile[0] * self.tile[1] // (32 * self.warps))
+
+    def down(self, task: Task) -> int:
+        """Tiles from the first row to the last."""
+        return ceil(task.site.rows / self.tile[0])
+
+    def across(self, task: Task, products: int) -> int:
+        """Tiles from the first column of each product to its last, of all of them together."""
+        return products * ceil(task.site.columns // products / self.tile[1])
+
+    def panel_bytes(self, task: Task, products: int) -> int:
+        """Of both operands at one inner index, what all tiles ask for: no more than there is at the edges."""
+        across = self.across(task, products)
+        at_edge = across > products and task.site.columns // products % self.tile[1]
+        columns = task.site.columns + (self.beyond * products if at_edge else 0)
+        return WORD_BYTES * (task.site.rows * across + columns * self.down(task))
 
 
 WAVEFRONTS_PER_LOAD = 2
@@ -96,24 +114,24 @@ def traffic(loop: Loop, blocking: Blocking, pipe: str, task: Task, products: int
     """
     site = task.site
     rows, columns, depth = blocking.tile
-    across = ceil(site.columns / columns)
-    tiles = ceil(site.rows / rows) * across
+    across = blocking.across(task, products)
+    tiles = blocking.down(task) * across
     part_inner = ceil(site.inner / blocking.splits)
     turns = ceil(part_inner / loop.inner)
     asked_inner = min(part_inner, loop.inner * loop.turns_asked_at_once)
-    padded_rows = site.rows if loop.row_a_warp else ceil(site.rows / rows) * rows
+    padded_rows = site.rows if loop.row_a_warp else blocking.down(task) * rows
     warps = site.rows * across if loop.row_a_warp else tiles * blocking.splits * blocking.warps
     warp_turns = warps * turns
-    panel_bytes = WORD_BYTES * (rows + columns)
+    panel_bytes = blocking.panel_bytes(task, products)
     end = _own_end(blocking, task, fused)
     return Traffic(
         flops=2.0 * padded_rows * across * columns * site.inner,
-        l2_bytes=panel_bytes * tiles * site.inner + l2_bytes_after(blocking, task, fused),
+        l2_bytes=panel_bytes * site.inner + l2_bytes_after(blocking, task, fused),
         l1_wavefronts=warp_turns * loop.wavefronts,
         warp_instructions=warp_turns * loop.turn.instructions + instructions_after(blocking, task, fused),
         chains=tuple((chain + end).times(products) for chain in loop.chains(turns)),
         after=launches_after(blocking, task, products, fused),
-        bytes_in_flight_per_warp=panel_bytes * asked_inner / blocking.warps,
+        bytes_in_flight_per_warp=panel_bytes / tiles * asked_inner / blocking.warps,
         pipe=pipe,
         tile=(1, columns, depth) if loop.row_a_warp else blocking.tile,
     )
@@ -174,7 +192,9 @@ def l2_bytes_after(blocking: Blocking, task: Task, fused: bool) -> float:
     if apart or blocking.reduces:
         blocks_down = site.rows
     else:
-        blocks_down = ceil(site.rows / blocking.tile[0]) * (blocking.splits if blocking.in_cluster else 1)
+        # A cluster's blocks divide a tile's rows among them.
+        blocks_a_tile = blocking.splits if blocking.in_cluster else 1
+        blocks_down = ceil(site.rows * blocks_a_tile / blocking.tile[0])
     bias_words = blocks_down * site.columns if task.operand("bias") else 0
     return float(WORD_BYTES * (site.rows * site.columns * trips + bias_words))
 

@@ -78,7 +78,7 @@ def _limits(name: str, splits: int, task: Task, plan: Plan, dims: Dims) -> str |
 
 
 def _traffic(tile: Tile, splits: int, task: Task, products: int, fused: bool) -> Traffic:
-    """Panels once for each tile that reads them; parts travel between SMs, not through L2.
+    """Panels once for each tile that reads them, what they have; parts travel between SMs, not through L2.
 
     A block's copies all set out at once, so far as shared memory holds them. Its sums are ready when the
     last of its products is, each of which takes a warpgroup half a cycle a column; then come two barriers of
@@ -86,9 +86,9 @@ def _traffic(tile: Tile, splits: int, task: Task, products: int, fused: bool) ->
     """
     site = task.site
     blocking = Blocking((ROWS, tile.columns, DEPTH), WARPS, splits, in_cluster=True)
-    across = ceil(site.columns / tile.columns)
+    across = blocking.across(task, products)
     padded = ROWS * across * tile.columns
-    panel_bytes = WORD_BYTES * site.inner * across * (ROWS + tile.columns)
+    panel_bytes = blocking.panel_bytes(task, products)
     steps = ceil(site.inner / DEPTH / splits)
     kept = min(steps, tile.stages)
     finishes = ceil(ROWS / splits * tile.columns / 4 / THREADS)
@@ -101,13 +101,13 @@ def _traffic(tile: Tile, splits: int, task: Task, products: int, fused: bool) ->
     reads = (64 + tile.columns) / 4  # of both operands by a warpgroup, a warp's share, in wavefronts
     return Traffic(
         flops=2.0 * padded * site.inner,
-        l2_bytes=panel_bytes + l2_bytes_after(blocking, task, fused),
+        l2_bytes=panel_bytes * site.inner + l2_bytes_after(blocking, task, fused),
         l1_wavefronts=warp_steps * (reads + copy_wavefronts(ROWS, tile.columns, DEPTH, WARPS)),
         warp_instructions=warp_steps * TURNS[tile.entry].instructions
         + instructions_after(blocking, task, fused),
         chains=(products_end.times(products), copies_end.times(products)),
         after=launches_after(blocking, task, products, fused),
-        bytes_in_flight_per_warp=WORD_BYTES * (ROWS + tile.columns) * DEPTH * kept / WARPS,
+        bytes_in_flight_per_warp=panel_bytes / across * DEPTH * kept / WARPS,
         pipe="tf32_wgmma",
         tile=blocking.tile,
     )

@@ -136,7 +136,9 @@ def _task_traffic(task: Task, plan: Plan, dims: Dims) -> Traffic:
         blocking = Blocking((TILE, TILE, DEPTH), WARPS, splits(task), part_waits=1.0)
         return traffic(PRODUCT_LOOP, blocking, "tf32_mma", task, 1, True)
     if site.name in ROW_PRODUCTS:
-        blocking = Blocking((1, 32, 1), WARPS, splits(task), part_waits=1 / 8, stores=1)
+        blocking = Blocking(
+            (1, 32, 1), WARPS, splits(task), part_waits=1 / 8, stores=1, beyond=gemm_cuda.ONE_ROW_BEYOND
+        )
         return traffic(ROW_LOOP, blocking, "fp32", task, 1, True)
     by_phase = {"embed": "embed_gather", "attention": "attention_flash"}
     built_of = _BUILT_OF[by_phase.get(site.phase, "layernorm_warp_per_row")]

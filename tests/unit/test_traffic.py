@@ -190,13 +190,15 @@ def test_three_products_are_stored_in_one_launch() -> None:
 
 
 def test_a_warpgroup_product_differs_by_its_store_as_any_other() -> None:
-    """wo in tiles of 128 x 56, two blocks of a cluster each: the store apart is a launch more."""
+    """wo in tiles of 128 x 56, of which the last has 40 columns to load, two blocks of a cluster each: the
+    store apart is a launch more.
+    """
     plan = resolve("hopper", ("wo", "gemm_warpgroup_56_2"))
     wo = next(step for step in steps(plan) if step.site == "wo")
     fused, apart = declared(wo, plan), declared(wo, replace(plan, fused_stores=False))
     assert fused.l2_bytes is not None
     assert fused.warp_instructions is not None
-    assert fused.l2_bytes == 4 * 768 * 14 * (128 + 56) + WORDS * (1 + 1) + 4 * 2 * 768
+    assert fused.l2_bytes == 4 * 768 * (14 * 128 + 768) + WORDS * (1 + 1) + 4 * 2 * 768
     assert apart.l2_bytes == fused.l2_bytes - 4 * 2 * 768 + WORDS * (2 + 1)
     assert apart.warp_instructions == fused.warp_instructions + 128 * 768 / 32 * 45
     assert apart.after == Chain(150, dram_waits=1)

@@ -1,0 +1,254 @@
+"""Bytes that our products ask of L2, against their kernels' loads walked one by one: block, turn, thread.
+
+Of a word that several threads of a block load L2 is asked once, by the first; the rest L1 serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import ceil
+
+import pytest
+
+from gputop.catalog import Catalog
+from gputop.phases.gemm_cuda_traffic import Blocking
+from gputop.roofline import moved_over_compulsory
+from gputop.spec import WORD_BYTES, Dims, Kernel, Plan, Site, Task, View, WeightView
+
+CATALOG = Catalog.load()
+DIMS = Dims(layers=1, d_model=40, heads=2, d_ff=80, seq=8, vocab=40)
+PLAN = Plan("cuda", "naive", ())
+
+Word = tuple[str, int, int]
+"""Of `a`, `w`, `c` or `partial`: row and column of the operand as it is stored."""
+Asked = Iterator[tuple[object, Word]]
+"""The block that asks, or where a thing goes to memory and back, whoever does, and the word."""
+
+
+def product(rows: int, columns: int, inner: int) -> Task:
+    """With nothing to add: what is asked for is panels and results."""
+    site = Site("head", "head", rows, columns, inner, (0, 1))
+    operands = (("a", View("xnf", 0, rows, inner, inner)), ("w", WeightView("whead", 0, 0, columns)))
+    return Task(site, 0, operands, View("logits", 0, rows, columns, columns))
+
+
+def blocks(task: Task, rows: int, columns: int) -> Iterator[tuple[int, int]]:
+    """First row and column of each tile."""
+    for row in range(0, task.site.rows, rows):
+        for column in range(0, task.site.columns, columns):
+            yield row, column
+
+
+def thread_an_output(task: Task) -> Asked:
+    """kernels/gemm/01_naive.cu, 02_coalesced.cu: threads beyond an edge leave."""
+    site = task.site
+    for block in blocks(task, 8, 32):
+        for thread in range(8 * 32):
+            row, column = block[0] + thread // 32, block[1] + thread % 32
+            if row >= site.rows or column >= site.columns:
+                continue
+            for k in range(site.inner):
+                yield block, ("a", row, k)
+                yield block, ("w", k, column)
+            yield block, ("c", row, column)
+
+
+def tiled(task: Task) -> Asked:
+    """kernels/gemm/03_tiled.cu: what lies beyond an edge is staged as a zero."""
+    site = task.site
+    for block in blocks(task, 16, 16):
+        for thread in range(16 * 16):
+            ty, tx = divmod(thread, 16)
+            row, column = block[0] + ty, block[1] + tx
+            for k0 in range(0, site.inner, 16):
+                if row < site.rows and k0 + tx < site.inner:
+                    yield block, ("a", row, k0 + tx)
+                if column < site.columns and k0 + ty < site.inner:
+                    yield block, ("w", k0 + ty, column)
+            if row < site.rows and column < site.columns:
+                yield block, ("c", row, column)
+
+
+def register_tiled(columns: int, splits: int = 1) -> Callable[[Task], Asked]:
+    """kernels/include/register_tile.cuh in tiles of 32 rows; parts are written, read and added apart."""
+    depth, threads = 16, 2 * columns
+
+    def walk(task: Task) -> Asked:
+        site = task.site
+        steps = ceil(site.inner / depth)
+        for tile in blocks(task, 32, columns):
+            for split in range(splits):
+                begin, end = (min(steps * (split + i) // splits * depth, site.inner) for i in (0, 1))
+                for thread in range(threads):
+                    for k0 in range(begin, end, depth):
+                        for i in range(thread, 32 * depth, threads):
+                            row, k = tile[0] + i // depth, k0 + i % depth
+                            if row < site.rows and k < end:
+                                yield (tile, split), ("a", row, k)
+                        for i in range(thread, columns * depth, threads):
+                            column, k = tile[1] + i % columns, k0 + i // columns
+                            if column < site.columns and k < end:
+                                yield (tile, split), ("w", k, column)
+        for row in range(site.rows):
+            for column in range(site.columns):
+                yield "result", ("c", row, column)
+                for split in range(splits if splits > 1 else 0):
+                    yield ("part there", split), ("partial", row, column)
+                    yield ("and back", split), ("partial", row, column)
+
+    return walk
+
+
+def one_row(task: Task) -> Asked:
+    """kernels/include/one_row.cuh: lanes beyond the last column load the first."""
+    site = task.site
+    for block in blocks(task, 1, 32):
+        for thread in range(1024):
+            warp, lane = divmod(thread, 32)
+            column = block[1] + lane
+            for k in range(warp, site.inner, 32):
+                yield block, ("a", block[0], k)
+                yield block, ("w", k, column if column < site.columns else 0)
+            if warp == 0 and column < site.columns:
+                yield block, ("c", block[0], column)
+
+
+def one_row_k_major(task: Task) -> Asked:
+    """kernels/gemm/11_one_row_k_major.cu, a warp a column: one beyond the last loads the first's weights."""
+    site = task.site
+    for block in blocks(task, 1, 8):
+        for thread in range(256):
+            warp, lane = divmod(thread, 32)
+            column = block[1] + warp
+            for k4 in range(lane * 4, site.inner, 128):
+                for k in range(k4, k4 + 4):
+                    yield block, ("a", block[0], k)
+                    yield block, ("w", column if column < site.columns else 0, k)
+            if lane == 0 and column < site.columns:
+                yield block, ("c", block[0], column)
+
+
+def warpgroup(task: Task) -> Asked:
+    """kernels/gemm/11_warpgroup.cu in tiles of 56 columns, two blocks each: beyond an edge are zeros."""
+    site = task.site
+    steps = site.inner // 32
+    for tile in blocks(task, 128, 56):
+        for rank in range(2):
+            for step in range(steps * rank // 2, steps * (rank + 1) // 2):
+                for thread in range(256):
+                    tile_row, chunk = divmod(thread, 8)
+                    for word in range(step * 32 + chunk * 4, step * 32 + chunk * 4 + 4):
+                        for row in range(tile[0] + tile_row, min(tile[0] + 128, site.rows), 32):
+                            yield (tile, rank), ("a", row, word)
+                        for column in range(tile[1] + tile_row, min(tile[1] + 56, site.columns), 32):
+                            yield (tile, rank), ("w", column, word)
+    for row in range(site.rows):
+        for column in range(site.columns):
+            yield "result", ("c", row, column)
+
+
+def asked_bytes(asked: Asked, words: int) -> int:
+    """In pieces of so many words: 8 are a sector."""
+    pieces = {(block, name, row, column // words) for block, (name, row, column) in asked}
+    return len(pieces) * words * WORD_BYTES
+
+
+ODD = [(1, 37, 21), (19, 37, 21), (33, 65, 50), (5, 9, 3)]
+SECTORS = [(1, 40, 40), (3, 72, 24), (2, 24, 40)]
+"""Columns and inner axis of whole sectors, which lie where they are counted."""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "walk", "sizes", "words"),
+    [
+        ("gemm_naive", thread_an_output, ODD, 1),
+        ("gemm_coalesced", thread_an_output, ODD, 1),
+        ("gemm_tiled", tiled, ODD, 1),
+        ("gemm_register_tiled", register_tiled(64), ODD, 1),
+        ("gemm_small_tiles", register_tiled(32), ODD, 1),
+        ("gemm_split_k_2", register_tiled(64, 2), ODD, 1),
+        ("gemm_one_row", one_row, SECTORS, 8),
+        ("gemm_one_row_k_major", one_row_k_major, [(1, 37, 20), (3, 16, 132), (2, 5, 8)], 1),
+        ("gemm_warpgroup_56_2", warpgroup, [(8, 60, 64), (100, 56, 96)], 1),
+    ],
+)
+def test_l2_is_asked_for_what_is_loaded(
+    kernel: str, walk: Callable[[Task], Asked], sizes: list[tuple[int, int, int]], words: int
+) -> None:
+    traffic = CATALOG.kernel(kernel).traffic
+    assert traffic is not None
+    for size in sizes:
+        task = product(*size)
+        assert traffic((task,), PLAN, DIMS).l2_bytes == asked_bytes(walk(task), words), size
+
+
+def test_products_that_are_not_fused_each_have_tiles_of_their_own() -> None:
+    """Three of 36 columns in tiles of 32: the second of each is its own, and loads four."""
+    blocking = Blocking((32, 32, 16), warps=2, splits=1)
+    one, three = product(33, 36, 20), product(33, 3 * 36, 20)
+    assert blocking.across(three, 3) == 6
+    assert blocking.panel_bytes(three, 3) == 3 * blocking.panel_bytes(one, 1) == 3 * 4 * (2 * 33 + 2 * 36)
+
+
+def test_no_more_is_in_flight_than_the_tiles_have() -> None:
+    """The mean of three tiles of 16 columns, the last of 5, at one row: a warp asks for its share of it."""
+    traffic = CATALOG.kernel("gemm_tiled").traffic
+    assert traffic is not None
+    flying = traffic((product(1, 37, 64),), PLAN, DIMS).bytes_in_flight_per_warp
+    assert flying == pytest.approx(4 * 16 * (3 + 37) / 3 / 8)
+
+
+@pytest.mark.parametrize(("rows", "readers"), [(16, 1), (17, 2), (128, 8)])
+def test_of_a_cluster_only_blocks_with_rows_read_the_bias(rows: int, readers: int) -> None:
+    """Eight blocks finish 16 rows of a tile each."""
+    plan = replace(PLAN, fused_stores=True)
+    bare = product(rows, 64, 256)
+    biased = replace(bare, inputs=(*bare.inputs, ("bias", WeightView("bhead", 0, 0, 64))))
+    traffic = CATALOG.kernel("gemm_warpgroup_56_8").traffic
+    assert traffic is not None
+    without, having = (traffic((task,), plan, DIMS).l2_bytes for task in (bare, biased))
+    assert without is not None
+    assert having == without + 4 * 64 * readers
+
+
+SHAPES = (
+    Dims(layers=2, d_model=768, heads=12, d_ff=3072, seq=128, vocab=256),
+    Dims(layers=2, d_model=128, heads=2, d_ff=256, seq=64, vocab=50257, batch=3),
+    Dims(layers=3, d_model=35, heads=5, d_ff=71, seq=1, vocab=97),
+    Dims(layers=2, d_model=90, heads=3, d_ff=131, seq=17, vocab=101, batch=2),
+)
+FORMS = [
+    replace(PLAN, layout=layout, fold=fold, prune=prune, fused_qkv=fused, fused_stores=fused)
+    for layout in ("row", "transposed")
+    for fold, prune, fused in (
+        (False, False, False),
+        (True, False, True),
+        (True, True, False),
+        (False, True, True),
+    )
+]
+
+
+def able(task: Task, plan: Plan, dims: Dims) -> Iterator[Kernel]:
+    """Kernels that can serve the task alone, whatever the math."""
+    for kernel in CATALOG.kernels_for(task.site.phase, "cuda"):
+        alone = not kernel.fuses and plan.layout in kernel.layouts
+        if alone and not (kernel.limits and kernel.limits(task, plan, dims)):
+            yield kernel
+
+
+@pytest.mark.parametrize("dims", SHAPES, ids=lambda dims: f"{dims.d_model} by {dims.tokens}")
+def test_no_kernel_moves_less_than_its_phase_asks_for(dims: Dims) -> None:
+    seen: set[str] = set()
+    for form in FORMS:
+        plan = replace(form, batch=dims.batch)
+        for task in {task.site.name: task for task in CATALOG.pass_tasks(plan, dims, False)}.values():
+            work = CATALOG.phase(task.site.phase).work(task.site, dims)
+            for kernel in able(task, plan, dims):
+                if kernel.traffic is None:
+                    continue
+                moved = moved_over_compulsory(work, kernel.traffic((task,), plan, dims), count=1)
+                seen |= {kernel.name} if moved else set()
+                assert moved is None or moved >= 1, f"{task.site.name} by {kernel.name} in {plan}"
+    assert seen >= {"embed_gather", "attention_parallel", "layernorm_warp_per_row", "gemm_tiled"}
