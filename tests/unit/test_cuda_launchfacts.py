@@ -14,10 +14,12 @@ from gputop.backends.cuda.launch import Geometry, KernelLaunch
 from gputop.backends.cuda.launchfacts import launch_facts
 from gputop.catalog import Catalog
 from gputop.paths import kernels_dir
-from gputop.spec import LaunchFacts, PlanRequest
+from gputop.spec import Dims, LaunchFacts, PlanRequest
 from gputop.workloads import parse_workload
 
 MINI = parse_workload("mini")
+GPT2 = parse_workload("gpt2-small")
+NAIVE = PlanRequest("naive")
 RESIDENT = 2
 SMS = 100
 WARPS_OF = {"90": 64, "120": 48, "110": 48, "121": 48}
@@ -29,15 +31,31 @@ class OnSomeDevice(Function):
     def blocks_per_sm(self, threads: int, smem_bytes: int) -> int:
         return RESIDENT
 
+    def allow_smem(self, smem_bytes: int) -> None:
+        return
 
-def facts_on(arch: str) -> LaunchFacts:
-    """Of the first product of `naive`, compiled for a device of this compute capability."""
+
+class OnSomeGpcs(KernelLaunch):
+    """A launch of which the device, by its driver, holds 23 clusters at once."""
+
+    def clustered_blocks(self) -> int:
+        return 23 * self.geometry.cluster
+
+
+def facts_on(
+    arch: str,
+    request: PlanRequest = NAIVE,
+    site: str = "w1",
+    dims: Dims = MINI.dims,
+    kind: type[KernelLaunch] = KernelLaunch,
+) -> LaunchFacts:
+    """Of a plan's product at a site, compiled for a device of this compute capability."""
     pytest.importorskip("cuda.bindings.driver")
     catalog = Catalog.load().on(f"sm_{arch}")
-    plan = catalog.resolve(PlanRequest("naive"), MINI.dims, "cuda")
-    step = next(step for step in catalog.steps(plan, MINI.dims) if step.site == "w1")
+    plan = catalog.resolve(request, dims, "cuda")
+    step = next(step for step in catalog.steps(plan, dims) if step.site == site)
     assert step.kernel.launches is not None
-    launch, *_ = step.kernel.launches(step.tasks, plan, MINI.dims)
+    launch, *_ = step.kernel.launches(step.tasks, plan, dims)
     source = kernels_dir() / step.kernel.source
     target = arch_of(source.read_text(encoding="utf-8"), arch)
     assert target is not None
@@ -48,7 +66,8 @@ def facts_on(arch: str) -> LaunchFacts:
         SimpleNamespace(arch=arch, sm_count=SMS, properties=properties, stream=SimpleNamespace(ptr=0)),
     )
     function = OnSomeDevice(None, launch.entry, cubin)
-    call = KernelLaunch(context, function, Geometry(launch.grid, launch.block, launch.smem_bytes), b"\0" * 8)
+    geometry = Geometry(launch.grid, launch.block, launch.smem_bytes, launch.cluster)
+    call = kind(context, function, geometry, b"\0" * 8)
     (facts,) = launch_facts(context, [BoundStep(step, (call,))])
     return facts
 
@@ -66,3 +85,12 @@ def test_a_kernel_has_facts_on_a_device_newer_than_the_tables(arch: str) -> None
 def test_what_limits_is_told_where_the_table_knows_the_architecture() -> None:
     assert facts_on("90").occupancy_limiters
     assert facts_on("121").occupancy_limiters == ()
+
+
+def test_waves_of_clusters_are_of_those_that_the_driver_holds() -> None:
+    """wo in 24 x 2 tiles of eight blocks. Two an SM would be 200 at once, where 23 clusters are 184."""
+    asked = PlanRequest("naive", uses=(("wo", "gemm_fp32_cluster_8x4_8"),))
+    facts = facts_on("90", asked, "wo", GPT2.dims, OnSomeGpcs)
+    assert facts.blocks == 24 * 2 * 8
+    assert facts.waves == facts.blocks / 184
+    assert facts.warps_in_flight == 184 * 4
