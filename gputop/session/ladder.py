@@ -168,7 +168,7 @@ def _climb(
         samples=samples,
         files=tuple(catalog.kernel(name).source for name in kernel_names(plan)),
         tokens=dims.tokens,
-        flops=total_work(catalog, catalog.sites(dims, plan.prune), dims).flops,
+        flops=total_work(catalog, catalog.sites(dims, plan.prune, plan.fold), dims).flops,
     )
     if plan.peer:
         features = catalog.rung(plan.rung).features
