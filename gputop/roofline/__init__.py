@@ -16,7 +16,16 @@ from gputop.roofline.floors import (
 )
 from gputop.roofline.forecasts import Forecast, batched_s, forecast
 from gputop.roofline.rates import LAUNCH_COSTS, PIPES, Mode, Rates, best_pipe
-from gputop.roofline.reading import TERMS, Binding, Left, Part, binding, modelled_s, what_is_left
+from gputop.roofline.reading import (
+    TERMS,
+    Binding,
+    Left,
+    Part,
+    binding,
+    modelled_s,
+    what_is_left,
+    without_gaps,
+)
 from gputop.roofline.resources import Terms, moved_over_compulsory, terms
 
 __all__ = [
@@ -47,4 +56,5 @@ __all__ = [
     "sum_floor",
     "terms",
     "what_is_left",
+    "without_gaps",
 ]

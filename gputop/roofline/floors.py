@@ -9,6 +9,7 @@ from typing import NamedTuple
 from gputop.declared import Work
 from gputop.roofline.rates import WEIGHT_SHARE, Rates, best_pipe, over, total
 from gputop.spec import Math
+from gputop.units import seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,10 @@ class Efficiency(NamedTuple):
 
 
 OVER_FLOOR = (
-    "over floor: the clock was above that of the ceilings, weights stayed in the L2 cache,"
+    "the clock was above that of the ceilings, weights stayed in the L2 cache,"
     " a ceiling was measured too low, or the work is counted too high"
 )
+"""What puts a floor above a time, besides what the time leaves out."""
 
 
 def compulsory_bytes(work: Work, l2_bytes: int | None, *, count: int, math: Math = "fp32") -> float:
@@ -71,12 +73,23 @@ def sum_floor(floors: Iterable[Floor]) -> float | None:
     return total(phase.value_s for phase in floors)
 
 
-def efficiency(floor_s: float | None, time_s: float | None) -> Efficiency:
-    """Floor over time; above 1 with a note, since then the floor or the time is not what it seems."""
+def efficiency(floor_s: float | None, time_s: float | None, overlap_s: float | None = None) -> Efficiency:
+    """Floor over time; above 1 with a note, since then the floor or the time is not what it seems.
+
+    `overlap_s`: what ran beside the launch before and is no part of `time_s`; None where that is not known.
+    """
     if floor_s is None or not time_s:
         return Efficiency(None, "")
     value = floor_s / time_s
-    return Efficiency(value, OVER_FLOOR if value > 1 else "")
+    return Efficiency(value, _over_floor(floor_s, time_s, overlap_s or 0.0) if value > 1 else "")
+
+
+def _over_floor(floor_s: float, time_s: float, overlap_s: float) -> str:
+    """The causes are guessed at only where what ran beside the launch before is not enough of one."""
+    if not overlap_s:
+        return f"over floor: {OVER_FLOOR}"
+    beside = f"over floor: {seconds(overlap_s)} of it ran beside the launch before, no part of this time"
+    return beside if floor_s <= time_s + overlap_s else f"{beside}; beyond that {OVER_FLOOR}"
 
 
 def _larger(compute_s: float | None, dram_s: float | None) -> Floor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 
 from gputop.roofline.rates import largest
@@ -52,6 +52,18 @@ class Left:
         return next((part.seconds for part in self.parts if part.name == name), None)
 
 
+def without_gaps(terms: Terms, gap_s: float | None) -> Terms:
+    """The terms as a time that leaves out gaps is held against them: the launch less what of it is a gap.
+
+    What a launch costs is measured from one start to the next, so that it holds the gap before a kernel too.
+    `gap_s` is all of the phase's; with None, where nothing sees gaps, the time holds them, and so does the
+    launch.
+    """
+    if terms.launch_s is None or gap_s is None:
+        return terms
+    return replace(terms, launch_s=max(0.0, terms.launch_s - gap_s))
+
+
 def shaped(terms: Terms) -> Mapping[str, float]:
     """The known terms as this grid makes them: those of the SMs stretched by idling."""
     padding = terms.padding if terms.padding else 1.0
@@ -74,7 +86,7 @@ def binding(terms: Terms, time_s: float | None) -> Binding:
     `shape` binds when removing it changes which term is largest, or when its factor is above 2 and
     removing it lowers the model at all. `unknown`: the launch and the largest other term together stay
     below half of the time. With `time_s` None (nothing measured) nothing is `unknown` but a phase without
-    terms.
+    terms. The terms are those `without_gaps`, where the time is.
     """
     known = shaped(terms)
     ranked = sorted(known, key=lambda name: -known[name])
@@ -97,7 +109,8 @@ def what_is_left(floor_s: float | None, terms: Terms, time_s: float | None) -> L
     The model is the largest of what has joined. `work` is a slower pipe than the math permits,
     masked FLOPs and DRAM bytes read again; `shape` is padding and idle SMs; then the terms in
     order, and `unexplained`, which is negative where the model is above the time. Without a floor
-    or a time nothing is explained, and `unexplained` is None.
+    or a time nothing is explained, and `unexplained` is None. The terms are those `without_gaps`, where
+    the time is.
     """
     bare, stretched = unshaped(terms), shaped(terms)
     compute_s = bare.get("compute")

@@ -28,6 +28,7 @@ class Terms:
     issue_s: float | None = None
     latency_s: float | None = None
     launch_s: float | None = None
+    """From each start to the next: the gaps before kernels included, see `without_gaps`."""
     shape_factor: float | None = None
     """Padding x idling: see `fit`."""
     padding: float | None = None

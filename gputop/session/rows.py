@@ -10,12 +10,13 @@ from typing import Any
 from gputop import roofline, stats
 from gputop.reconcile import residual_s
 from gputop.results import SCHEMA_PHASES, Comparison, Delta, DeviceFacts, Health, Row
-from gputop.roofline import Floor
+from gputop.roofline import Floor, Terms
 from gputop.roofline.rates import total
 from gputop.session import disturbance
 from gputop.session.comparing import TIMER_STEPS
 from gputop.session.model import SiteModel
 from gputop.session.sampling import LaneSamples
+from gputop.session.site_deltas import SiteDelta, site_deltas
 from gputop.spec import KINDS, Dims, KernelKind, LaunchFacts, Plan
 
 HOST_BOUND = 1.5
@@ -59,9 +60,9 @@ def lane_rows(
     """All rows of a lane whose gate passed. Deltas only where `comparison` ends in this lane's plan."""
     facts = {fact.site: fact for fact in samples.prepared.facts()}
     base = _base(occasion, samples, dims, comparison)
-    deltas = _delta_rows(physics.sites, comparison)
+    deltas = site_deltas(physics.sites, comparison)
     sites = [
-        _site_row(base, occasion, samples, model, facts.get(model.name), physics, deltas.get(model.name))
+        _site_row(base, occasion, samples, model, facts.get(model.name), physics, deltas[model.name])
         for model in physics.sites
     ] or [_kind_row(base, samples, kind, facts.get(kind)) for kind in KINDS if samples.site_s(kind)]
     shared = disturbance.shared(occasion.health)
@@ -106,12 +107,14 @@ def _site_row(
     model: SiteModel,
     facts: LaunchFacts | None,
     physics: Physics,
-    delta: Delta | None,
+    compared: SiteDelta,
 ) -> Row:
-    time = stats.summarize(samples.site_s(model.name))
-    efficiency = roofline.efficiency(model.floor.value_s, time.median)
-    binding = roofline.binding(model.terms, time.median)
-    left = roofline.what_is_left(model.floor.value_s, model.terms, time.median)
+    time, delta = stats.summarize(samples.site_s(model.name)), compared.delta
+    overlap_s = _median(sample.overlap_s.get(model.name) for sample in samples.phases)
+    terms = _terms(samples, model)
+    efficiency = roofline.efficiency(model.floor.value_s, time.median, overlap_s)
+    binding = roofline.binding(terms, time.median)
+    left = roofline.what_is_left(model.floor.value_s, terms, time.median)
     return replace(
         base,
         phase=model.name,
@@ -121,22 +124,22 @@ def _site_row(
         time_s=time.median,
         time_mad_s=time.mad,
         timer=samples.phases[0].timer if samples.phases else None,
-        gap_s=_median(sample.gap_s.get(model.name) for sample in samples.phases),
-        overlap_s=_median(sample.overlap_s.get(model.name) for sample in samples.phases),
+        gap_s=_gap_s(samples, model.name),
+        overlap_s=overlap_s,
         floor_s=model.floor.value_s,
         floor_term=model.floor.term,
         question_floor_s=_question_floor_s(samples.lane.plan, model, physics),
         efficiency=efficiency.value,
         binds=binding.binds if physics.has_ceilings else None,
         runner_up=binding.runner_up,
-        compute_s=model.terms.compute_s,
-        dram_s=model.terms.dram_s,
-        l2_s=model.terms.l2_s,
-        l1_s=model.terms.l1_s,
-        issue_s=model.terms.issue_s,
-        latency_s=model.terms.latency_s,
-        launch_s=model.terms.launch_s,
-        shape_factor=model.terms.shape_factor,
+        compute_s=terms.compute_s,
+        dram_s=terms.dram_s,
+        l2_s=terms.l2_s,
+        l1_s=terms.l1_s,
+        issue_s=terms.issue_s,
+        latency_s=terms.latency_s,
+        launch_s=terms.launch_s,
+        shape_factor=terms.shape_factor,
         unexplained_s=left.get("unexplained"),
         flops=model.work.flops,
         dram_bytes=model.dram_bytes,
@@ -149,6 +152,7 @@ def _site_row(
             efficiency.note,
             left.note,
             "" if physics.has_ceilings else NO_CEILINGS,
+            compared.note,
             delta.status if delta else "",
         ),
         **_launch_columns(facts),
@@ -167,7 +171,7 @@ def _kind_row(base: Row, samples: LaneSamples, kind: KernelKind, facts: LaunchFa
         time_s=time.median,
         time_mad_s=time.mad,
         timer=samples.phases[0].timer,
-        gap_s=_median(sample.gap_s.get(kind) for sample in samples.phases),
+        gap_s=_gap_s(samples, kind),
         overlap_s=_median(sample.overlap_s.get(kind) for sample in samples.phases),
         status=_status(_unresolved(time.median, samples)),
         **_launch_columns(facts),
@@ -249,11 +253,12 @@ def pace(binds: Iterable[tuple[str, float]]) -> str | None:
 
 
 def site_binds(samples: LaneSamples, physics: Physics) -> Iterator[tuple[str, float]]:
-    """(binding term, time) of each site that was timed."""
+    """(binding term, time) of each site that was timed; and its gap, which is a launch's time."""
     for model in physics.sites:
         time_s = stats.summarize(samples.site_s(model.name)).median
         if time_s is not None:
-            yield roofline.binding(model.terms, time_s).binds, time_s
+            yield roofline.binding(_terms(samples, model), time_s).binds, time_s
+            yield "launch", _gap_s(samples, model.name) or 0.0
 
 
 def shape_tax(samples: LaneSamples, physics: Physics) -> float | None:
@@ -264,7 +269,8 @@ def shape_tax(samples: LaneSamples, physics: Physics) -> float | None:
         if time_s is None:
             continue
         whole_s += time_s
-        part_s = roofline.what_is_left(model.floor.value_s, model.terms, time_s).get("shape")
+        left = roofline.what_is_left(model.floor.value_s, _terms(samples, model), time_s)
+        part_s = left.get("shape")
         # The model may be above the time: more than all of it can't be shape.
         shape_s += [] if part_s is None else [min(part_s, time_s)]
     rest_s = whole_s - sum(shape_s)
@@ -283,15 +289,9 @@ def host_bound(samples: LaneSamples) -> bool | None:
     return submit_s >= device_s or (wall_s is not None and wall_s >= HOST_BOUND * device_s)
 
 
-def _delta_rows(sites: tuple[SiteModel, ...], comparison: Comparison | None) -> dict[str, Delta]:
-    """Step site -> delta of its phases, on the first site that computes one of them."""
-    rows: dict[str, Delta] = {}
-    for delta in comparison.deltas if comparison else ():
-        phases = set(delta.phase.split("+"))
-        first = next((model.name for model in sites if phases & set(model.phases)), None)
-        if first is not None:
-            rows[first] = delta
-    return rows
+def _terms(samples: LaneSamples, model: SiteModel) -> Terms:
+    """A site's terms as its measured time is held against them."""
+    return roofline.without_gaps(model.terms, _gap_s(samples, model.name))
 
 
 def _delta_columns(delta: Delta | None) -> dict[str, Any]:
@@ -347,6 +347,10 @@ def _added(rows: Iterable[Row], name: str) -> float | None:
     """The values of a column added; None where one is unknown, or there are no rows."""
     values: list[float | None] = [getattr(row, name) for row in rows]
     return total(values) if values else None
+
+
+def _gap_s(samples: LaneSamples, site: str) -> float | None:
+    return _median(sample.gap_s.get(site) for sample in samples.phases)
 
 
 def _median(values: Iterable[float | None]) -> float | None:

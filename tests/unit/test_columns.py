@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
 from gputop.columns import COLUMNS, Column
 from gputop.ladder_results import LadderEntry
 from gputop.results import Ceiling, Ceilings, Comparison, Delta, Lane, Row, Window
+from gputop.roofline import fit
 from gputop.schemas import CEILINGS, COMPARE, LADDER, SCHEMAS, WINDOWS, Schema
 
 PROMISED = """
@@ -79,3 +81,25 @@ def test_a_screen_has_columns_to_drop_and_some_that_stay() -> None:
     priorities = [column.priority for column in COLUMNS if column.priority is not None]
     assert len(set(priorities)) == len(priorities) - 1
     assert [column.key for column in COLUMNS if column.priority == 0] == ["phase", "time_s"]
+
+
+def test_the_shape_factors_column_says_what_is_computed() -> None:
+    """Waves of 1.45 whole: what blocks share of an SM takes as long whether they come together or in turn."""
+    doc = next(column.doc for column in COLUMNS if column.key == "shape_factor")
+    assert "busiest SM" in doc
+    assert "wave" not in doc
+    assert fit(128, 3072, (8, 32), 1536, 132).shape_factor == pytest.approx(12 / (1536 / 132))
+
+
+@pytest.mark.parametrize("word", ["shape", "unknown"])
+def test_what_binds_and_is_no_term_is_explained(word: str) -> None:
+    docs = {column.key: column.doc for column in COLUMNS}
+    assert word in docs["binds"]
+    assert word in docs["runner_up"], "there it is the largest term"
+    guide = Path(__file__).parents[2] / "docs" / "reading-a-profile.md"
+    assert f"`{word}` " in guide.read_text(encoding="utf-8")
+
+
+def test_the_launch_columns_gap_is_taken_off_not_added() -> None:
+    doc = next(column.doc for column in COLUMNS if column.key == "launch_s")
+    assert "less gap_s" in doc

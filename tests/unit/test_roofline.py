@@ -135,7 +135,15 @@ def test_efficiency_is_never_clamped() -> None:
     assert efficiency(1.0, 4.0) == (0.25, "")
     value, note = efficiency(3.0, 2.0)
     assert value == 1.5
-    assert note.startswith("over floor: ")
+    assert note.startswith("over floor: the clock")
+
+
+def test_over_its_floor_a_phase_names_what_ran_beside_the_launch_before() -> None:
+    enough, too_little = efficiency(3e-6, 2e-6, 1e-6).note, efficiency(3e-6, 2e-6, 0.9e-6).note
+    assert enough == "over floor: 1.00 µs of it ran beside the launch before, no part of this time"
+    assert too_little.startswith("over floor: 900 ns of it ran beside the launch before")
+    assert "; beyond that the clock" in too_little
+    assert efficiency(3e-6, 4e-6, 1e-6).note == ""
 
 
 # Shape

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.roofline import TERMS, Terms, binding, forecast, what_is_left
+from gputop.roofline import TERMS, Terms, binding, forecast, what_is_left, without_gaps
 
 # What binds
 
@@ -46,6 +46,16 @@ def test_shape_binds_where_removing_it_changes_what_binds() -> None:
 def test_shape_does_not_bind_what_it_does_not_slow() -> None:
     """Idle SMs do not lengthen a launch."""
     assert binding(Terms(compute_s=0.1, launch_s=8.0, shape_factor=8.0, padding=1.0), 10.0).binds == "launch"
+
+
+def test_of_a_launch_a_gap_is_no_part_of_the_time() -> None:
+    some = Terms(latency_s=4.0, launch_s=6.0)
+    assert without_gaps(some, 4.5) == replace(some, launch_s=1.5)
+    assert without_gaps(some, 7.0).launch_s == 0.0, "a gap longer than a launch is another's"
+    assert without_gaps(some, None) == some, "where no gaps are seen the time holds them"
+    assert without_gaps(Terms(latency_s=4.0), 1.0) == Terms(latency_s=4.0)
+    assert binding(some, 5.0).binds == "launch"
+    assert binding(without_gaps(some, 4.5), 5.0).binds == "latency"
 
 
 # What is left

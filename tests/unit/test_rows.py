@@ -1,19 +1,22 @@
-"""What a phase's row says of its kernel, beside its times."""
+"""What a phase's row says of its kernel and of its times, and what of a comparison is its own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import product
+from math import ceil, prod
 from typing import Any
 
 import pytest
 
 from gputop.backends.base import PassTimes, PhaseTimes
 from gputop.catalog import Catalog
-from gputop.results import TOTAL_ROWS, Ceilings, DeviceFacts, Gate, Health, Row
+from gputop.results import TOTAL_ROWS, Ceiling, Ceilings, Comparison, Delta, DeviceFacts, Gate, Health, Row
+from gputop.roofline import TERMS, Terms, fit
 from gputop.session.lanes import PreparedLane
 from gputop.session.model import Machine, site_models
-from gputop.session.rows import Occasion, Physics, lane_rows
+from gputop.session.rows import Occasion, Physics, lane_rows, pace, site_binds
 from gputop.session.sampling import LaneSamples
 from gputop.spec import LaunchFacts, PlanRequest
 from gputop.workloads import WORKLOADS
@@ -88,3 +91,174 @@ def test_no_kernel_of_ours_asks_for_less_than_what_it_reads_and_writes(rung: str
         if row.moved_over_compulsory is not None:
             folded = rung == "dispatch" and row.phase in ("ln2@1", "lnf")
             assert row.moved_over_compulsory >= (0.5 if folded else 0.98), row.phase
+
+
+# Times that leave gaps out
+
+CEILINGS = (
+    Ceiling("dram_read", 4.6e12, "B/s", ""),
+    Ceiling("fp32", 60e12, "FLOP/s", ""),
+    Ceiling("launch_queued", 2e-6, "s", ""),
+)
+KNOWN = replace(MACHINE, ceilings=Ceilings("A GPU", None, "t", CEILINGS))
+LAUNCHES = 12
+LAUNCH_S = LAUNCHES * 2e-6
+
+
+def lane_of(
+    time_s: float,
+    gap_s: Mapping[str, float],
+    overlap_s: Mapping[str, float] | None = None,
+    *,
+    prune: str = "off",
+) -> tuple[LaneSamples, Physics]:
+    """The naive rung, every site launched as often as there are layers, and all of them timed alike."""
+    plan = CATALOG.resolve(PlanRequest("naive", sets=(("prune", prune),)), DIMS, "cuda")
+    steps = CATALOG.steps(plan, DIMS)
+    facts = tuple(LaunchFacts(name, "k", LAUNCHES) for name in dict.fromkeys(step.site for step in steps))
+    models = site_models(CATALOG, plan, DIMS, steps, KNOWN, {fact.site: fact for fact in facts})
+    prepared: Any = Known(facts)
+    lane = LaneSamples(PreparedLane(plan, prepared, Gate("PASS", 1e-6, 1e-5), 1e-3))
+    times = {model.name: time_s for model in models}
+    lane.keep(PassTimes(2e-3, 1e-3, 1e-4), PhaseTimes(times, gap_s, overlap_s or {}, "cupti", 1e-8))
+    return lane, Physics(models, (), {phase: model.floor for model in models for phase in model.phases})
+
+
+def rows_of(lane: LaneSamples, physics: Physics, comparison: Comparison | None = None) -> Mapping[str, Row]:
+    return {row.phase: row for row in lane_rows(OCCASION, lane, DIMS, physics, comparison)}
+
+
+@pytest.mark.parametrize(
+    ("gap_s", "launch_s", "binds"),
+    [({}, LAUNCH_S, "launch"), ({"ln1": 20e-6}, 4e-6, "unknown"), ({"ln1": 30e-6}, 0.0, "unknown")],
+    ids=["no gaps are seen", "most of it is gaps", "more than all of it is"],
+)
+def test_of_a_launch_only_what_is_no_gap_is_held_against_a_time_without_gaps(
+    gap_s: Mapping[str, float], launch_s: float, binds: str
+) -> None:
+    lane, physics = lane_of(22e-6, gap_s)
+    row = rows_of(lane, physics)["ln1"]
+    assert row.launch_s == pytest.approx(launch_s)
+    assert row.binds == binds
+    told = "the model is 1.09 times the time" in (row.status or "")
+    assert told == (not gap_s), "a launch that reaches into a gap is not above the time"
+    assert row.unexplained_s is not None
+    assert (row.unexplained_s < 0) == (not gap_s)
+
+
+def test_a_pass_that_is_mostly_gaps_is_bound_by_launches() -> None:
+    lane, physics = lane_of(60e-6, {})
+    lane.phases[0] = replace(lane.phases[0], gap_s={model.name: 80e-6 for model in physics.sites})
+    found = rows_of(lane, physics)
+    assert {found[model.name].binds for model in physics.sites}.isdisjoint({"launch"})
+    assert found["device"].binds == "launch"
+    assert pace(site_binds(lane, physics)) == "launch", "a ladder says the same"
+    fewer = {model.name: 24e-6 for model in physics.sites}
+    lane.phases[0] = replace(lane.phases[0], gap_s=fewer)
+    assert rows_of(lane, physics)["device"].binds != "launch"
+
+
+def test_a_frameworks_gaps_alone_bind_nothing() -> None:
+    """Of its kernels nothing is known to bind, so neither can a share of the pass be."""
+    lane, physics = lane_of(1e-6, {"ln1": 1e-3})
+    assert pace(site_binds(lane, replace(physics, sites=()))) is None
+
+
+def test_a_phase_that_ran_beside_the_launch_before_says_so_where_it_is_over_its_floor() -> None:
+    lane, physics = lane_of(1e-6, {}, {"w1": 5e-3, "w2": 1e-7})
+    found = rows_of(lane, physics)
+    assert (found["w1"].efficiency or 0) > 1
+    assert "5.00 ms of it ran beside the launch before" in (found["w1"].status or "")
+    assert "ceiling" not in (found["w1"].status or ""), "what ran beside is all of it"
+    assert "100 ns of it ran beside the launch before" in (found["w2"].status or "")
+    assert "beyond that the clock" in (found["w2"].status or ""), "what ran beside is too little of it"
+    assert "beside" not in (found["wo"].status or "")
+
+
+# Deltas
+
+
+def between(name: str, a_s: float, b_s: float) -> Delta:
+    return Delta(
+        name, a_s, b_s, b_s - a_s, None, None, a_s / b_s, None, None, 9, 0.003, "UNRESOLVED", f"why {name}"
+    )
+
+
+def test_the_delta_of_a_row_is_of_its_own_site() -> None:
+    """Two sites in both plans: each has its own, and none the phase's."""
+    lane, physics = lane_of(1e-5, {}, prune="on")
+    own = (between("w1", 2e-4, 1e-4), between("w1@1", 1e-5, 3e-5))
+    pair = Comparison("a", "b", 1, (between("w1", 2.1e-4, 1.3e-4),), own)
+    found = rows_of(lane, physics, pair)
+    assert found["w1"].delta_s == pytest.approx(-1e-4)
+    assert found["w1@1"].ratio == pytest.approx(1 / 3)
+    assert "why w1@1" in (found["w1@1"].status or "")
+    assert "against all of" not in (found["w1"].status or "")
+    assert found["w2"].delta_s is None
+
+
+def test_where_only_a_phase_can_be_compared_the_row_says_of_which_sites() -> None:
+    """The pinned plan has no `w1@1`: its `w1` is twelve layers, the pruned one's eleven."""
+    lane, physics = lane_of(1e-5, {}, prune="on")
+    pair = Comparison("a", "b", 1, (between("w1", 2e-4, 1.5e-4),), (between("w1", 2e-4, 1.4e-4),))
+    found = rows_of(lane, physics, pair)
+    assert found["w1"].delta_s == pytest.approx(-5e-5)
+    assert "delta of w1 and w1@1 here against all of w1 there" in (found["w1"].status or "")
+    assert found["w1@1"].delta_s is None
+    assert "its delta is in the row of w1" in (found["w1@1"].status or "")
+
+
+def test_nor_is_a_site_compared_with_one_that_does_less() -> None:
+    """The other way round: the pinned plan does a twelfth of its `w1` at `w1@1`."""
+    lane, physics = lane_of(1e-5, {})
+    pair = Comparison("b", "a", 1, (between("w1", 1.5e-4, 2e-4),), (between("w1", 1.4e-4, 2e-4),))
+    found = rows_of(lane, physics, pair)
+    assert found["w1"].delta_s == pytest.approx(5e-5)
+    assert "delta of w1 here against all of w1 there" in (found["w1"].status or "")
+
+
+# What a reader of the file can follow
+
+
+def test_what_binds_follows_from_the_columns_of_the_row() -> None:
+    """By the steps of docs/reading-a-profile.md: idling from the grid, padding from the shape factor."""
+    grids = (48, 96, 132, 200, 1536)
+    lane, physics = lane_of(60e-6, {"w1": 5e-6})
+    terms = (
+        Terms(compute_s=4e-5, dram_s=3e-5, launch_s=LAUNCH_S),
+        Terms(compute_s=2e-5, l1_s=5e-5, issue_s=1e-5, latency_s=5.5e-5, launch_s=LAUNCH_S),
+        Terms(compute_s=1e-5, l2_s=1e-5),
+    )
+    seen = set()
+    for grid, some, padding in product(grids, terms, (1.0, 1.5, 4.0)):
+        idling = fit(1, 1, (1, 1), grid, 132).idling
+        tiled = replace(some, shape_factor=padding * idling, padding=padding)
+        site = next(model for model in physics.sites if model.name == "w1")
+        lane.prepared.launched = (LaunchFacts("w1", "k", LAUNCHES, grid=f"{grid}x1x1"),)  # type: ignore[attr-defined]
+        row = rows_of(lane, replace(physics, sites=(replace(site, terms=tiled),)))["w1"]
+        assert (row.binds, row.runner_up) == as_read(row)
+        seen.add(row.binds)
+    assert {"shape", "unknown", "l1", "compute", "latency"} <= seen
+
+
+def as_read(row: Row) -> tuple[str, str | None]:
+    assert row.grid is not None
+    assert row.shape_factor is not None
+    assert row.time_s is not None
+    a_multiprocessor = prod(int(side) for side in row.grid.split("x")) / 132
+    idling = ceil(a_multiprocessor) / a_multiprocessor
+    file = {name: value for name in TERMS if (value := getattr(row, f"{name}_s")) is not None}
+    busy = {
+        name: value * (idling if name in ("compute", "l1", "issue") else 1) for name, value in file.items()
+    }
+    padding = row.shape_factor / idling
+    bare = {
+        name: value / (padding if name in ("compute", "l1", "issue") else 1) for name, value in file.items()
+    }
+    first, *others = sorted(busy, key=lambda name: -busy[name])
+    if busy.get("launch", 0.0) + max(v for name, v in busy.items() if name != "launch") < row.time_s / 2:
+        return "unknown", first
+    falls = max(bare.values()) < busy[first]
+    if bare[first] < max(bare.values()) or (row.shape_factor > 2 and falls):
+        return "shape", first
+    return first, others[0]
