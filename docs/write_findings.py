@@ -16,7 +16,7 @@ from docs.evidence import NOT_MEASURED, Evidence
 from docs.findings import Finding
 from gputop import recording, units
 from gputop.cli.batches import rate
-from gputop.cli.ladder_table import foretold_words, hit_word, score_lines
+from gputop.cli.ladder_table import elsewhere, foretold_words, hit_word, score_lines
 from gputop.errors import BadInput, GputopError
 from gputop.ladder_results import LadderEntry
 from gputop.recording import Recording
@@ -28,6 +28,9 @@ NO_RECORDING = "No recording is shipped with this version: `gputop record FILE` 
 FEW_PLANS = 6
 """A recording of no more is told by them."""
 HELD = {True: "yes", False: "no"}
+
+UNTOLD = ("SAME", "UNRESOLVED")
+"""Verdicts that a ratio does not tell by lying above or below 1."""
 
 RESULT_COLUMNS = ("#", "rung", "device", "vs before", "vs first", "predicted", "binds", "gate error")
 
@@ -62,12 +65,12 @@ def results_table(recordings: Sequence[Recording]) -> str:
     known = any(entry.ratio_before_lo is not None for entry in entries)
     intervals = "with 99 % intervals" if known else "of too few rounds for intervals"
     lines = [
-        f"{_source(kept)} All of one window; ratios are paired, {intervals}; "
-        "a batch is compared by the time of one sequence.",
+        f"{_source(kept)} All of one window; ratios are paired, {intervals}; `vs before` is against the row "
+        "above where it names no rung; a batch is compared by the time of one sequence.",
         "",
         _markdown_row(RESULT_COLUMNS),
         _markdown_row(["---"] * len(RESULT_COLUMNS)),
-        *(_markdown_row(_result(entry)) for entry in entries),
+        *(_markdown_row(_result(*each)) for each in zip(entries, elsewhere(entries), strict=True)),
         "",
         *score_lines(entries),
         *_sweep(kept),
@@ -127,8 +130,8 @@ def _plans(kept: Recording) -> str:
     return f"Plans: {', '.join(words) if len(words) <= FEW_PLANS else len(words)}."
 
 
-def _result(entry: LadderEntry) -> tuple[str, ...]:
-    """One line of the table; without a time, the reason stands in its place."""
+def _result(entry: LadderEntry, before: str) -> tuple[str, ...]:
+    """One line of the table; without a time, the reason stands in its place. `before`: of `elsewhere`."""
     if not entry.device_s:
         reason = (entry.gate.where or entry.status).replace("|", "/")
         return (str(entry.number), f"`{entry.rung}`", reason, "", "", _predicted(entry), "", "")
@@ -136,12 +139,19 @@ def _result(entry: LadderEntry) -> tuple[str, ...]:
         str(entry.number),
         f"`{entry.rung}`",
         units.seconds(entry.device_s),
-        _interval(entry.ratio_before, entry.ratio_before_lo, entry.ratio_before_hi),
+        _against_before(entry, before),
         units.ratio(entry.ratio_first),
         _predicted(entry),
         entry.binds or "",
         units.scientific(entry.gate.pass_error),
     )
+
+
+def _against_before(entry: LadderEntry, before: str) -> str:
+    """The ratio, a verdict that it does not tell, and the rung that it is against where that is named."""
+    interval = _interval(entry.ratio_before, entry.ratio_before_lo, entry.ratio_before_hi)
+    untold = f", {entry.verdict}" if entry.verdict in UNTOLD else ""
+    return f"{interval}{untold}{f' (`{before}`)' if before else ''}"
 
 
 def _predicted(entry: LadderEntry) -> str:

@@ -80,8 +80,9 @@ def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
 
 
 def _row(name: str, saved: Saving, expected: Saving, entry: LadderEntry | None) -> tuple[str, ...]:
+    """Without a ratio where `saved` is unknown: the entry's own may be against another rung."""
     ratio = ""
-    if entry is not None:
+    if entry is not None and saved.value_s is not None:
         ratio = units.ratio_within(entry.ratio_before, entry.ratio_before_lo, entry.ratio_before_hi)
     return (
         name,

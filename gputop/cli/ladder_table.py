@@ -27,6 +27,8 @@ HEADINGS = (
     Heading("new kernels", priority=10),
 )
 FILES_SHOWN = 3
+MARK = "* "
+"""Before a ratio against another rung than the one above."""
 HIT = {True: "hit", False: "miss", None: "open"}
 """Open: the interval of the gain straddles a bound of the predicted one."""
 BY_GAIN = "by the gain alone where it has no interval"
@@ -41,12 +43,30 @@ def ladder_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
         "",
         terminal.paint(lines[0], "strong"),
         *lines[1:],
+        *(terminal.paint(line, "quiet") for line in _marked_lines(ladder.entries)),
         *footnotes(notes, terminal),
         *(terminal.paint(note, "quiet") for note in ladder.notes),
         *(terminal.paint(f"  {line}", "quiet") for line in revision_lines(ladder.entries)),
         *score_lines(ladder.entries),
         *_spaced(peer_lines(ladder.entries, terminal)),
     ]
+
+
+def elsewhere(entries: Sequence[LadderEntry]) -> tuple[str, ...]:
+    """Of each rung the one that it is held against, where that is not the one above it; else empty."""
+    above = ("", *(entry.rung for entry in entries[:-1]))
+    held = ((entry.before or other, other) for entry, other in zip(entries, above, strict=True))
+    return tuple("" if before == other else before for before, other in held)
+
+
+def _marked_lines(entries: Sequence[LadderEntry]) -> list[str]:
+    """One line: what the marked ratios are against."""
+    against: dict[str, list[str]] = {}
+    for entry, before in zip(entries, elsewhere(entries), strict=True):
+        if before:
+            against.setdefault(before, []).append(entry.rung)
+    parts = [f"{', '.join(rungs)} against {before}" for before, rungs in against.items()]
+    return [f"  {MARK}vs before, not the row above: {'; '.join(parts)}"] if parts else []
 
 
 def _spaced(lines: Sequence[str]) -> list[str]:
@@ -96,14 +116,15 @@ def _first_score(entries: Sequence[LadderEntry]) -> str:
 
 
 def _rows(entries: Sequence[LadderEntry]) -> Iterator[tuple[str, ...]]:
-    for index, entry in enumerate(entries):
+    for index, (entry, before) in enumerate(zip(entries, elsewhere(entries), strict=True)):
+        ratio = units.ratio_within(entry.ratio_before, entry.ratio_before_lo, entry.ratio_before_hi)
         yield (
             units.whole(entry.number),
             entry.rung,
             units.seconds(entry.device_s),
             units.seconds(entry.wall_s),
             units.ratio(entry.ratio_first),
-            units.ratio_within(entry.ratio_before, entry.ratio_before_lo, entry.ratio_before_hi),
+            f"{MARK}{ratio}" if before else ratio,
             _predicted(entry),
             hit_word(entry),
             units.text(entry.binds),

@@ -81,6 +81,19 @@ def test_the_results_are_those_of_the_recording(kept: Recording) -> None:
     assert {line.count("|") for line in table.splitlines() if "`cpu-" in line} == {9}
 
 
+def test_the_results_name_the_rung_that_a_ratio_is_against_where_it_is_not_the_row_above(
+    kept: Recording,
+) -> None:
+    above = entry("hopper", 2.0, before="naive", ratio_before=2.0, verdict="FASTER")
+    peer = entry(
+        "torch-eager", 1.2, before="naive", ratio_before=1.2, ratio_before_lo=1.1, ratio_before_hi=1.3,
+        verdict="UNRESOLVED",
+    )  # fmt: skip
+    table = results_table(with_ladder(kept, entry("naive", 1.0), above, peer).recordings)
+    assert "| 2.00× | 2.00× |" in table
+    assert "| 1.20× [1.10, 1.30], UNRESOLVED (`naive`) | 1.20× |" in table
+
+
 def test_without_a_recording_nothing_is_claimed() -> None:
     assert results_table([]) == NO_RECORDING
     page = findings_page([])

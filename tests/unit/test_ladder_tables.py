@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gputop import recording
 from gputop.cli.attribution import attribution_lines
 from gputop.cli.batches import batch_lines, batch_list, forecast_ratio
-from gputop.cli.ladder_table import hit_word, ladder_lines, score_lines
+from gputop.cli.ladder_table import elsewhere, hit_word, ladder_lines, score_lines
 from gputop.cli.routing_table import routing_lines
 from gputop.cli.terminal import Terminal
 from gputop.ladder_results import Foretold, Ladder, LadderEntry
@@ -55,6 +56,28 @@ def test_a_rung_shows_its_prediction_beside_its_gain_and_the_file_that_it_brings
     for part in ("2.00× [1.90, 2.10]", "1.60× [1.25, 2.00] floor", "hit", "gemm/03_tiled.cu library"):
         assert part in row
     assert row.split()[-1] == "library", "a kernel of the rung before is not new"
+
+
+def test_a_ratio_against_another_rung_than_the_one_above_names_it() -> None:
+    peer = entry("peer", 6e-3, before="a", ratio_before=1.33)
+    lines = ladder_lines(ladder(A, B, C, peer), WIDE)
+    assert elsewhere((A, B, C, peer)) == ("", "", "", "a")
+    assert elsewhere((B, C)) == ("a", ""), "the rung before is not shown"
+    assert "* 1.33×" in next(line for line in lines if " peer " in line)
+    assert "  * vs before, not the row above: peer against a" in lines
+    both = ladder_lines(ladder(A, B, replace(C, before="a"), peer), WIDE)
+    assert "  * vs before, not the row above: c, peer against a" in both
+    assert not any("*" in line for line in ladder_lines(ladder(A, B, C), WIDE))
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_mark_takes_no_column_of_the_table(width: int) -> None:
+    shipped = recording.read(recording.shipped()["h200"]).ladder
+    assert shipped is not None
+    lines = ladder_lines(shipped, Terminal(width=width))
+    titles = "rung device vs before" if width == 80 else "rung device vs first vs before predicted"
+    assert " ".join(lines[2].split()) == titles
+    assert max(map(len, lines[2 : 3 + len(shipped.entries)])) <= width
 
 
 def test_a_prediction_is_open_where_the_gains_interval_straddles_its_bound() -> None:
@@ -122,6 +145,7 @@ def test_a_rung_that_failed_banks_nothing_known() -> None:
     measured = ladder(A, entry("b", None, FAIL), replace(C, before="a"))
     lines = attribution_lines(measured, WIDE)
     assert line(lines, "b -> c").split()[3] == "–", "it was held against a"
+    assert "0.800×" not in line(lines, "b -> c")
     assert line(lines, "a -> b").split()[3] == "–"
     assert line(lines, "sum").split()[4:6] == ["–", "–"]
     assert any("off by 0.5" in line for line in ladder_lines(measured, WIDE))
