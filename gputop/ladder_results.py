@@ -95,6 +95,9 @@ class LadderEntry:
     derived from both against that one, and its interval is wider than a pair's. Empty: measured."""
     foretold: Foretold | None = None
     """Where `predicted` was revised: what it was first."""
+    aa_floor: float | None = None
+    """|log ratio| that two copies of one plan reach, to which `verdict` was held; None where there is no
+    rung before, and in recordings older than it."""
 
 
 @dataclass(frozen=True, slots=True)

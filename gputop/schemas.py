@@ -62,6 +62,7 @@ _GATE = Column("gate", "", "gate", "Outcome of the check; no pass, no time.", wi
 _GATE_ERROR = Column("gate_error", "1", "error", "Relative error of the pass, worst.", scientific, 8, 8)
 _VERSIONS = Column("versions", "", "versions", "The libraries that took part.", width=24)
 _STATUS = Column("status", "", "status", "Why a field is empty, and what else to know.", width=24)
+_AA_FLOOR = Column("aa_floor", "1", "a/a", "|log ratio| that two copies of one plan reach.", percent, 7, 7)
 _VERDICT = Column("verdict", "", "verdict", "FASTER, SLOWER, SAME or UNRESOLVED.", width=10, priority=1)
 
 PHASES = Schema(SCHEMA_PHASES, "a phase of a plan, or a total of the pass", COLUMNS)
@@ -84,7 +85,7 @@ COMPARE = Schema(
         Column("ratio_hi", "1", "hi", "Upper end of its 99 % interval.", ratio, 7, 2),
         Column("windows", "1", "windows", "Windows behind the figures.", whole),
         Column("samples", "1", "samples", "Pairs behind the figures.", whole, 7, 6),
-        Column("aa_floor", "1", "a/a", "|log ratio| that two copies of one plan reach.", percent, 7, 7),
+        _AA_FLOOR,
         _VERDICT,
         _STATUS,
     ),
@@ -188,6 +189,7 @@ LADDER = Schema(
         *BREAKDOWN,
         Column("host_bound", "", "host-bound", "Whether the host sets the wall time.", yes_no),
         Column("forecast_s", "s", "forecast", "Of a peer: time forecast from its features.", seconds),
+        _AA_FLOOR,
     ),
 )
 
@@ -210,7 +212,7 @@ ROUTING = Schema(
         Column("ratio", "1", "ratio", "The plan's own / this one: above 1 this is faster.", ratio, 7, 1),
         Column("ratio_lo", "1", "lo", "Lower end of its 99 % interval.", ratio, 7, 3),
         Column("ratio_hi", "1", "hi", "Upper end of its 99 % interval.", ratio, 7, 3),
-        Column("aa_floor", "1", "a/a", "|log ratio| that two copies of one plan reach.", percent, 7, 7),
+        _AA_FLOOR,
         _VERDICT,
         Column("standing", "", "standing", "winner, tie, or empty.", width=8, priority=0),
         Column("headroom", "1", "own / lib", "Of this site: best own time / best library time.", ratio, 9, 5),

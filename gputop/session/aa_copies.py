@@ -53,8 +53,10 @@ def beside_a_ladder(
     held = [rung.lane for rung in rungs]
     found = []
     for rung in ours[:OF_A_LADDER]:
-        plan = rung.lane.plan
-        if rung.lane.pass_s > SHORT_PASS_S or not bench.lanes.room_for(plan):
+        plan, pass_s = rung.lane.plan, rung.lane.pass_s
+        # As beside a pair: of a pass that is not short a few copies are enough.
+        known = pass_s >= SHORT_PASS_S and bench.noise.count(plan.word) >= ENOUGH
+        if known or pass_s > LONG_PASS_S or not bench.lanes.room_for(plan):
             continue
         held.append(bench.lanes.get(plan, say, copy=1, held=held))
         found += [(rung, copy) for copy in _lanes(held[-1:])]

@@ -9,6 +9,7 @@ from typing import Any
 from gputop import stats
 from gputop.ladder_results import Foretold, LadderEntry
 from gputop.results import Breakdown, Gate, Tuned
+from gputop.session import comparing
 from gputop.session.noise import NoiseFloors
 from gputop.session.peerforecast import PeerForecast
 from gputop.session.sampling import LaneSamples
@@ -37,10 +38,12 @@ class Climb:
     forecast: PeerForecast | None = None
 
 
-def entries(climbs: Sequence[Climb], noise: NoiseFloors) -> tuple[LadderEntry, ...]:
-    """One a rung, in the order asked for."""
+def entries(climbs: Sequence[Climb], noise: NoiseFloors, timer_floor_s: float) -> tuple[LadderEntry, ...]:
+    """One a rung, in the order asked for. `timer_floor_s`: as of `comparing.compare`."""
     timed = [climb for climb in climbs if climb.samples is not None]
-    return tuple(_entry(climb, climbs[:index], timed, noise) for index, climb in enumerate(climbs))
+    return tuple(
+        _entry(climb, climbs[:index], timed, noise, timer_floor_s) for index, climb in enumerate(climbs)
+    )
 
 
 def kernel_names(plan: Plan) -> tuple[str, ...]:
@@ -48,7 +51,13 @@ def kernel_names(plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kernel for _, kernel in plan.dispatch))
 
 
-def _entry(climb: Climb, earlier: Sequence[Climb], timed: Sequence[Climb], noise: NoiseFloors) -> LadderEntry:
+def _entry(
+    climb: Climb,
+    earlier: Sequence[Climb],
+    timed: Sequence[Climb],
+    noise: NoiseFloors,
+    timer_floor_s: float,
+) -> LadderEntry:
     rung, samples = climb.rung, climb.samples
     entry = LadderEntry(
         rung=climb.plan.word,
@@ -80,10 +89,12 @@ def _entry(climb: Climb, earlier: Sequence[Climb], timed: Sequence[Climb], noise
         **_against_first(timed[0], climb),
     )
     before = _before(climb, earlier)
-    if before is None:
+    if before is None or before.samples is None:
         return entry
     pair = _per_sequence(before, climb)
-    verdict, why = stats.verdict(pair, noise.floor(before.plan.word, "device"))
+    floor = noise.floor(before.plan.word, "device")
+    too_short = comparing.unresolved(timer_floor_s, before.samples.device_s, samples.device_s)
+    verdict, why = comparing.judged(pair, floor, too_short)
     saved = _saved(before, climb)
     batches = ""
     if before.plan.batch != climb.plan.batch:
@@ -97,6 +108,7 @@ def _entry(climb: Climb, earlier: Sequence[Climb], timed: Sequence[Climb], noise
         saved_s=saved[0],
         saved_lo_s=saved[1],
         saved_hi_s=saved[2],
+        aa_floor=floor,
         verdict=verdict,
         status="; ".join(part for part in (why, batches) if part),
     )

@@ -9,7 +9,7 @@ from gputop import stats
 from gputop.results import Comparison, Delta
 from gputop.session.noise import NoiseFloors
 from gputop.session.sampling import LaneSamples
-from gputop.spec import Plan, Step
+from gputop.spec import Plan, Step, Verdict
 from gputop.units import ratio_within, seconds
 
 TIMER_STEPS = 3
@@ -88,7 +88,7 @@ def compare(a: LaneSamples, b: LaneSamples, noise: NoiseFloors, timer_floor_s: f
             [value / batches[1] for value in times_b],
             noise.floor(plan_a.word, noise_name),
             # As they were timed, before they are shared out among sequences.
-            f"shorter than {TIMER_STEPS} steps of the timer" if _short(clock_s, times_a, times_b) else "",
+            unresolved(clock_s, times_a, times_b),
             note,
         )
 
@@ -129,17 +129,21 @@ def _bound_by_host(delta: Delta, a: Plan, b: Plan) -> Delta:
     return replace(delta, status="; ".join(part for part in (delta.status, note) if part))
 
 
-def _short(clock_s: float, *lanes: list[float]) -> bool:
-    """Whether a clock of this step and spread can't resolve one of the times."""
+def unresolved(clock_s: float, *lanes: list[float]) -> str:
+    """Why a clock of this step and spread can't resolve one of the times; empty where it can."""
     medians = (stats.summarize(times).median for times in lanes)
-    return any(median is not None and median < TIMER_STEPS * clock_s for median in medians)
+    short = any(median is not None and median < TIMER_STEPS * clock_s for median in medians)
+    return f"shorter than {TIMER_STEPS} steps of the timer" if short else ""
 
 
-def _delta(name: str, a: list[float], b: list[float], floor: float, unresolved: str, note: str) -> Delta:
+def judged(pair: stats.Paired, floor: float, too_short: str) -> tuple[Verdict, str]:
+    """Verdict and why, of a window's pair as of a ladder's. `too_short`: by `unresolved`."""
+    return ("UNRESOLVED", too_short) if too_short else stats.verdict(pair, floor)
+
+
+def _delta(name: str, a: list[float], b: list[float], floor: float, too_short: str, note: str) -> Delta:
     pair, difference = stats.paired(a, b), stats.paired_difference(a, b)
-    verdict, why = stats.verdict(pair, floor)
-    if unresolved:
-        verdict, why = "UNRESOLVED", unresolved
+    verdict, why = judged(pair, floor, too_short)
     return Delta(
         phase=name,
         a_s=stats.summarize(a).median,

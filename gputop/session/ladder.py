@@ -67,7 +67,7 @@ def measure_ladder(
         time_utc=time_utc,
         device=bench.facts,
         workload=bench.workload.name,
-        entries=climbing.entries(climbs, bench.noise),
+        entries=climbing.entries(climbs, bench.noise, bench.backend.timer_floor_s),
         notes=(*bench.notes(lane.plan for lane in lanes.values()), *notes, *disturbance.notes(before, after)),
         health=disturbance.joined(before, after),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -13,12 +14,17 @@ from gputop.ladder_results import Foretold
 from gputop.phases import rungs
 from gputop.recording import LadderLine, encode, parse
 from gputop.results import Gate
+from gputop.session import comparing
 from gputop.session.climbing import Climb, entries
 from gputop.session.lanes import PreparedLane
 from gputop.session.noise import NoiseFloors
 from gputop.session.sampling import LaneSamples
 from gputop.spec import Plan, Prediction
+from gputop.stats import Paired
 
+TIMER_S = 1e-7
+NO_SITES = cast(Prepared, SimpleNamespace(steps=()))
+"""Of a plan whose sites nobody asks for."""
 PASS = Gate("PASS", 1e-7, 1e-5)
 PREDICTION = Prediction(2.0, 1.5, 3.0, "floor")
 
@@ -44,14 +50,16 @@ def test_a_prediction_holds_by_the_whole_interval_of_the_gain(
 def climb(rung: str, time_s: float) -> Climb:
     """A rung whose every pass took that long."""
     plan = Plan("cuda", rung, (), word=rung)
-    samples = LaneSamples(PreparedLane(plan, cast(Prepared, None), PASS, time_s))
+    samples = LaneSamples(PreparedLane(plan, NO_SITES, PASS, time_s))
     samples.device_s = samples.wall_s = [time_s * (1 + 1e-4 * (turn % 2)) for turn in range(16)]
     return Climb(plan, next(each for each in rungs() if each.id == rung), PASS, samples)
 
 
 def test_a_ladder_keeps_what_was_first_foretold_beside_what_is_predicted() -> None:
     _, dispatch, cublaslt = entries(
-        [climb("algebra", 1.6e-3), climb("dispatch", 1e-3), climb("cublaslt", 0.9e-3)], NoiseFloors(0.003)
+        [climb("algebra", 1.6e-3), climb("dispatch", 1e-3), climb("cublaslt", 0.9e-3)],
+        NoiseFloors(0.003),
+        TIMER_S,
     )
     assert (dispatch.predicted, dispatch.hit) == (1.4, True)
     assert dispatch.foretold is not None
@@ -59,6 +67,47 @@ def test_a_ladder_keeps_what_was_first_foretold_beside_what_is_predicted() -> No
     assert cublaslt.foretold is not None
     assert (cublaslt.hit, cublaslt.foretold.hit) == (True, True)
     assert Foretold.of(PREDICTION, 2.0, 1.9, 2.1) is None, "it is the first"
+
+
+def noise(effect: float) -> NoiseFloors:
+    """Copies of `graph` that differed by so much."""
+    seen = NoiseFloors(0.003)
+    for _ in range(12):
+        seen.add("graph", "device", Paired(effect, effect - 1e-4, effect + 1e-4, 16))
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("copies", "timer_s", "verdict"),
+    [(0.001, TIMER_S, "FASTER"), (0.0117, TIMER_S, "SAME"), (0.001, 4e-4, "UNRESOLVED")],
+)
+def test_a_ladder_is_held_to_the_floor_and_the_clock_that_a_window_is(
+    copies: float, timer_s: float, verdict: str
+) -> None:
+    """The same samples as a window of the two, and as a ladder's rungs."""
+    graph, tournament = climb("graph", 478e-6), climb("tournament", 474e-6)
+    floors = noise(copies)
+    _, entry = entries([graph, tournament], floors, timer_s)
+    assert graph.samples is not None
+    assert tournament.samples is not None
+    window = comparing.compare(graph.samples, tournament.samples, floors, timer_s).get("device")
+    assert window is not None
+    assert (entry.verdict, entry.status) == (window.verdict, window.status)
+    assert entry.verdict == verdict
+    assert entry.aa_floor == window.aa_floor == floors.floor("graph", "device")
+
+
+def test_a_recorded_ladder_keeps_its_floors_and_an_older_one_has_none() -> None:
+    kept = recording.read(recording.shipped()["h200"])
+    assert kept.ladder is not None
+    rung = kept.ladder.entries[1]
+    assert rung.verdict
+    for floor in (None, 0.004):
+        line = LadderLine(ladder=replace(kept.ladder, entries=(replace(rung, aa_floor=floor),)))
+        assert (b"aa_floor" in encode(line)) == (floor is not None)
+        read = parse(encode(kept.header) + encode(line), "a test").ladder
+        assert read is not None
+        assert read.entries[0].aa_floor == floor
 
 
 def test_every_revised_prediction_says_when_it_was() -> None:

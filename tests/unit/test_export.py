@@ -85,7 +85,11 @@ LADDER = Ladder(
     time_utc="2026-01-02T03:04:05Z",
     device=DEVICE,
     workload="tiny",
-    entries=(LadderEntry("cpu-blas", 2, "ladder", "Use the library.", ("gemm-blas",), GATE, 1e-3, hit=True),),
+    entries=(
+        LadderEntry(
+            "cpu-blas", 2, "ladder", "Use the library.", ("gemm-blas",), GATE, 1e-3, hit=True, aa_floor=0.02
+        ),
+    ),
 )
 CEILINGS = Ceilings(
     device="A CPU, 2 cores",

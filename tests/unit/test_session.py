@@ -19,7 +19,7 @@ from gputop.catalog import Catalog
 from gputop.errors import BadInput, NotHere
 from gputop.results import TOTAL_ROWS, Comparison, Delta, Lane, Row, Window
 from gputop.roofline import TERMS
-from gputop.session import Session, comparing, ladder
+from gputop.session import Session, aa_copies, comparing, ladder
 from gputop.session.bench import Bench
 from gputop.session.lanes import MOST_IDLE
 from gputop.session.noise import NoiseFloors
@@ -405,6 +405,26 @@ def test_a_ladder_goes_on_until_the_pairs_that_it_reports_are_narrow(session: Se
         ("cpu-blas", "cpu-loops"),
         ("cpu-blas", "cpu-threads"),
     ]
+
+
+def test_a_ladder_has_copies_of_whatever_a_window_has_copies_of(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not only of short passes: else its floor would be this backend's minimum where a window's is not."""
+    bench = session._bench
+    monkeypatch.setattr(bench, "noise", NoiseFloors(0.02))
+    lanes = [bench.lanes.get(bench.resolve(request), silent) for request in (BLAS, LOOPS)]
+
+    def copied(pass_s: float) -> list[str]:
+        rungs = [LaneSamples(replace(lane, pass_s=pass_s)) for lane in lanes]
+        found = aa_copies.beside_a_ladder(bench, rungs, silent)
+        bench.lanes.drop_copies()
+        return [original.lane.plan.word for original, _ in found]
+
+    assert [copied(0.001), copied(0.1), copied(0.6)] == [["cpu-blas", "cpu-loops"]] * 2 + [[]]
+    for _ in range(aa_copies.ENOUGH):
+        bench.noise.add("cpu-blas", "device", Paired(0.01, 0.0, 0.02, 16))
+    assert [copied(0.001), copied(0.1)] == [["cpu-blas", "cpu-loops"], ["cpu-loops"]]
 
 
 def silent(text: str) -> None:
