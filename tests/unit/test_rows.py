@@ -226,7 +226,8 @@ def test_what_binds_follows_from_the_columns_of_the_row() -> None:
     lane, physics = lane_of(60e-6, {"w1": 5e-6})
     terms = (
         Terms(compute_s=4e-5, dram_s=3e-5, launch_s=LAUNCH_S),
-        Terms(compute_s=2e-5, l1_s=5e-5, issue_s=1e-5, latency_s=5.5e-5, launch_s=LAUNCH_S),
+        Terms(compute_s=2e-5, l1_s=5e-5, issue_s=1e-5, latency_s=4e-5, launch_s=LAUNCH_S),
+        Terms(dram_s=1e-5, l1_s=1e-5, latency_s=5e-5),
         Terms(compute_s=1e-5, l2_s=1e-5),
     )
     seen = set()
