@@ -101,7 +101,7 @@ def _gains(
     """The flips that are forecast to shorten the site with the largest excess, and the pass with it."""
     measured = [model for model in sites if model.name in timed]
     for word, after in near:
-        saved = {model.name: _saved_s(model, after, timed[model.name].time_s) for model in measured}
+        saved = {model.name: _saved_s(model, after, timed[model.name]) for model in measured}
         after_s = total_s - sum(saved.values())
         if saved[worst] > 0 and after_s > 0 and total_s / after_s >= LEAST_GAIN:
             yield Change(word, after_s, total_s / after_s)
@@ -123,12 +123,14 @@ def _flips(catalog: Catalog, plan: Plan, dims: Dims, worst: str) -> Iterator[tup
                 yield f"{site}:{other.name}", replace(asked, uses=(*asked.uses, (site, other.name)))
 
 
-def _saved_s(before: SiteModel, after: Iterable[SiteModel], time_s: float | None) -> float:
-    """Forecast saving of one site; its phases may run elsewhere afterwards, in part or fused with others."""
+def _saved_s(before: SiteModel, after: Iterable[SiteModel], row: Row) -> float:
+    """Forecast saving of one site and of the gaps before its launches, which a launch's term holds too; its
+    phases may run elsewhere afterwards, in part or fused with others."""
     phases = set(before.phases)
     same = [model for model in after if set(model.phases) <= phases]
     if not same:
         return 0.0
+    time_s = None if row.time_s is None else row.time_s + (row.gap_s or 0.0)
     forecast = roofline.forecast(before.terms, _added([model.terms for model in same]), time_s)
     return forecast.saved_s if forecast else 0.0
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from gputop.catalog import Catalog
+from gputop.declared import NOTHING
 from gputop.results import SCHEMA_PHASES, Row
+from gputop.roofline import Floor, Terms
 from gputop.session.advice import advise
+from gputop.session.model import SiteModel
 
 
 def row(phase: str, **known: Any) -> Row:
@@ -48,3 +52,19 @@ def test_a_librarys_product_that_binds_says_what_binds() -> None:
     line = advise((row("w2", kernel="cublaslt", library_kernel="sm90_gemm", **known), DEVICE), (), ())
     assert "compute binds" in line
     assert "choice" not in line
+
+
+def launched(launch_s: float) -> SiteModel:
+    """A site of which nothing but its launches is known."""
+    kernel = Catalog.load().kernel("layernorm_warp_per_row")
+    floor = Floor(1e-6, "dram")
+    return SiteModel(
+        "ln1", ("ln1",), "pointwise", kernel, 12, NOTHING, None, 0.0, floor, Terms(launch_s=launch_s)
+    )
+
+
+def test_launches_that_a_flip_saves_are_saved_with_the_gaps_before_them() -> None:
+    """12 us of launches, half of them in gaps: with half the launches the pass takes 6 us less."""
+    rows = (row("ln1", kernel="layernorm_warp_per_row", time_s=6e-6, gap_s=6e-6, floor_s=1e-6), DEVICE)
+    line = advise(rows, (launched(12e-6),), (("graph=on", (launched(6e-6),)),))
+    assert "graph=on (94.0 µs" in line

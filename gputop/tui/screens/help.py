@@ -25,7 +25,7 @@ VERDICT_MEANINGS = {
 }
 NOTES = (
     ("–", "unknown here; never shown as 0"),
-    (">112%", "over floor: the floor or the timer is wrong"),
+    (">112%", "over floor; what is said of the row names the cause"),
     ("~", "too short for its timer: unresolved"),
     ("≥27.7", "in the totals: the floor"),
 )

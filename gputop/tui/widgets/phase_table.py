@@ -289,8 +289,6 @@ def explain_phase(state: State, site: str) -> str:
         said.append(f"binds {row.binds}{then}")
     if row.unexplained_s is not None:
         said.append(f"unexplained {unit.write(row.unexplained_s)}")
-    if row.efficiency is not None and row.efficiency > 1:
-        said.append("over floor: the floor or the timer is wrong")
     if row.moved_over_compulsory is not None:
         said.append(f"asks L2 for {ratio(row.moved_over_compulsory)} the compulsory bytes")
     if row.spill_bytes:
