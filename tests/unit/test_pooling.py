@@ -52,7 +52,7 @@ def test_windows_that_agree_narrow_the_interval() -> None:
 def test_windows_that_disagree_are_not_more_certain_together() -> None:
     together = pooled(window(0.1, 0.01), window(-0.1, 0.01))
     assert together.verdict == "UNRESOLVED"
-    assert together.status
+    assert "2 windows disagree" in together.status
     assert together.ratio_lo is not None
     assert together.ratio_lo < math.exp(-0.1)
 
@@ -85,32 +85,48 @@ def test_the_pooled_effect_lies_among_the_windows_and_its_interval_round_it(
 
 
 @given(st.lists(st.floats(-0.5, 0.5), min_size=2, max_size=8), st.floats(1e-4, 0.3))
-def test_the_spread_of_a_few_windows_is_held_to_students_t(effects: list[float], half_width: float) -> None:
-    """Equally wide, they are so many values of one mean; and no fewer than that many windows are sure."""
+def test_the_spread_of_windows_that_disagree_is_held_to_students_t(
+    effects: list[float], half_width: float
+) -> None:
     together = pooled(*(window(effect, half_width) for effect in effects))
     assert together.ratio_lo is not None
     assert together.ratio_hi is not None
     found = (math.log(together.ratio_hi) - math.log(together.ratio_lo)) / 2
     few = len(effects)
-    by_spread = student(0.99, few - 1) * float(np.std(effects, ddof=1)) / math.sqrt(few)
-    assert found >= max(by_spread, half_width / math.sqrt(few)) * (1 - 1e-9)
-    normal = 2.576 * max(float(np.std(effects, ddof=1)), half_width / 2.576) / math.sqrt(few)
-    assert found <= max(by_spread, normal) * (1 + 1e-6)
+    assert found >= half_width / math.sqrt(few) * (1 - 1e-9), "never surer than so many windows that agree"
+    if "disagree" in together.status:
+        by_spread = student(0.99, few - 1) * float(np.std(effects, ddof=1)) / math.sqrt(few)
+        assert found == pytest.approx(by_spread)
 
 
-@pytest.mark.parametrize("few", [2, 3, 5, 10])
-def test_the_interval_of_windows_that_disagree_holds_the_truth_as_often_as_it_says(few: int) -> None:
-    """They differ by ten times the deviation that their own intervals have."""
+def held(few: int, differ: float, trials: int = 600) -> float:
+    """Share of intervals that hold the truth where windows differ by so many of their own deviations."""
     generator = np.random.default_rng(few)
-    truth, deviation, trials = 0.02, 0.0004, 600
-    held = 0
+    truth, deviation, inside = 0.02, 0.0004, 0
     for _ in range(trials):
-        effects = generator.normal(truth, 10 * deviation, size=few)
+        effects = generator.normal(truth, deviation * math.hypot(1.0, differ), size=few)
         together = pooled(*(window(float(effect), 2.576 * deviation) for effect in effects))
         assert together.ratio_lo is not None
         assert together.ratio_hi is not None
-        held += together.ratio_lo <= math.exp(truth) <= together.ratio_hi
-    assert held / trials >= 0.98
+        inside += together.ratio_lo <= math.exp(truth) <= together.ratio_hi
+    return inside / trials
+
+
+@pytest.mark.parametrize("few", [2, 3, 5, 10])
+def test_windows_that_differ_by_no_more_than_they_say_hold_the_truth_as_often_as_they_say(few: int) -> None:
+    assert held(few, 0.0) >= 0.98
+
+
+@pytest.mark.parametrize("few", [3, 5, 10])
+def test_so_do_those_that_differ_by_far_more(few: int) -> None:
+    assert held(few, 10.0) >= 0.96
+
+
+def test_two_windows_that_agree_are_surer_than_one() -> None:
+    """What a window more is asked for."""
+    alone, both = pooled(window(0.01, 0.006)), pooled(window(0.01, 0.006), window(0.012, 0.006))
+    assert (alone.verdict, both.verdict) == ("UNRESOLVED", "FASTER")
+    assert both.status == ""
 
 
 def test_a_narrow_window_does_not_outweigh_those_that_it_disagrees_with() -> None:
@@ -118,16 +134,3 @@ def test_a_narrow_window_does_not_outweigh_those_that_it_disagrees_with() -> Non
     together = pooled(window(0.1, 0.001), window(-0.1, 0.01), window(-0.1, 0.01))
     assert together.ratio is not None
     assert math.log(together.ratio) == pytest.approx(-0.1 / 3, abs=0.005)
-
-
-def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
-    generator = np.random.default_rng(3)
-    truth, deviation, trials = 0.02, 0.004, 1000
-    held = 0
-    for _ in range(trials):
-        effects = generator.normal(truth, deviation, size=5)
-        together = pooled(*(window(float(effect), 2.576 * deviation) for effect in effects))
-        assert together.ratio_lo is not None
-        assert together.ratio_hi is not None
-        held += together.ratio_lo <= math.exp(truth) <= together.ratio_hi
-    assert held / trials >= 0.98
