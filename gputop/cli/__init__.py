@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from gputop.ending import Ended, unwinding
 from gputop.errors import GputopError
 
 INTERRUPTED = 130
@@ -19,17 +20,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     _open_streams()
     try:
-        # Imported in here: ^C may come at any moment.
-        from gputop.cli.commands import dispatch
-        from gputop.times import mark
+        with unwinding():
+            # Imported in here: ^C may come at any moment.
+            from gputop.cli.commands import dispatch
+            from gputop.times import mark
 
-        mark("gputop: started")
-        code = dispatch(list(sys.argv[1:] if argv is None else argv))
-        mark("gputop: done")
-        return code
+            mark("gputop: started")
+            code = dispatch(list(sys.argv[1:] if argv is None else argv))
+            mark("gputop: done")
+            return code
     except GputopError as error:
         _tell(f"gputop: {error}")
         return error.exit_code
+    except Ended as ended:
+        return ended.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

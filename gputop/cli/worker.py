@@ -12,8 +12,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from gputop.ending import at_once
     from gputop.worker import main
 
+    at_once()
     return main()
 
 

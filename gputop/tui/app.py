@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -14,6 +15,7 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.timer import Timer
 
+from gputop import ending
 from gputop.errors import BadInput
 from gputop.export import open_target, phase_csv
 from gputop.results import Row
@@ -52,8 +54,8 @@ TOAST_S = 8.0
 RECORDING = "h200"
 """The shipped recording that one key opens."""
 AGE_S = 1.0
-STDIN = 0
 """How often ages and the log are brought up to date."""
+STDIN = 0
 
 
 class GputopApp(App[int]):
@@ -91,6 +93,10 @@ class GputopApp(App[int]):
         self._has_terminal = os.isatty(STDIN)
 
     def on_load(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in ending.heeded():
+            # The loop leaves as `q` does: an exception out of its midst would leave the terminal as it is.
+            loop.add_signal_handler(number, self._end, ending.exit_code(number))
         # Before the screen is put together: measuring need not wait for that.
         self._sampler.start()
 
@@ -99,6 +105,9 @@ class GputopApp(App[int]):
         self.theme = THEME.name
         self.push_screen(self._main)
         self.set_interval(AGE_S, self._grow_older)
+
+    def _end(self, code: int) -> None:
+        self.exit(return_code=code)
 
     def on_unmount(self) -> None:
         self._sampler.finish()

@@ -27,9 +27,9 @@ def run_tui(options: Options) -> int:
         )
         app = _load(options, client)
         app.run()
-    except BaseException:
+    finally:
+        # Harmless where the screen said goodbye to it.
         client.kill()
-        raise
     return app.return_code or 0
 
 

@@ -17,14 +17,27 @@ MOUSE_MODES = {"1000", "1002", "1003", "1006", "1015"}
 ALTERNATE_SCREEN = "1049"
 CURSOR = "25"
 COMMAND = [sys.executable, "-m", "gputop", "--workload", "tiny", "--backend", "cpu", "--seconds", "0.3"]
+REPLAY = [sys.executable, "-m", "gputop", "replay", "h200"]
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds the worker in /proc")
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Iterator[Program]:
-    homes = {f"XDG_{kind}_HOME": str(tmp_path / kind) for kind in ("CACHE", "STATE", "DATA", "CONFIG")}
+def homes(tmp_path: Path) -> dict[str, str]:
+    """A user's folders of this test's own."""
+    return {f"XDG_{kind}_HOME": str(tmp_path / kind) for kind in ("CACHE", "STATE", "DATA", "CONFIG")}
+
+
+@pytest.fixture
+def program(homes: dict[str, str]) -> Iterator[Program]:
     running = Program(COMMAND, homes)
+    yield running
+    running.close()
+
+
+@pytest.fixture(params=[COMMAND, REPLAY], ids=["live", "replay"])
+def either(request: pytest.FixtureRequest, homes: dict[str, str]) -> Iterator[Program]:
+    running = Program(request.param, homes)
     yield running
     running.close()
 
@@ -36,7 +49,7 @@ def worker_of(program: Program) -> int | None:
 
 
 def window_shown(program: Program) -> int:
-    found = re.search(r"window (\d+),", program.screen.text)
+    found = re.search(r"window (\d+)", program.screen.text)
     return int(found.group(1)) if found else 0
 
 
@@ -65,10 +78,25 @@ def test_a_killed_worker_costs_one_window_and_the_terminal_stays_sane(program: P
     assert second is not None
     program.press("q")
     assert program.exit_code() == 0
+    assert_left_as_found(program, second)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_to_end_leaves_as_q_does(either: Program, number: signal.Signals, code: int) -> None:
+    either.until(lambda: window_shown(either) > 0, "the first window")
+    worker = worker_of(either)
+    assert worker is not None
+    os.kill(either.process.pid, number)
+    assert either.exit_code() == code
+    assert_left_as_found(either, worker)
+
+
+def assert_left_as_found(program: Program, worker: int) -> None:
+    """The terminal is as before, and the worker is gone."""
     assert program.settings == program.before
     assert not program.screen.modes & (MOUSE_MODES | {ALTERNATE_SCREEN})
     assert CURSOR in program.screen.modes
-    assert not Path(f"/proc/{second}").exists()
+    assert not Path(f"/proc/{worker}").exists()
 
 
 def test_a_terminal_that_is_gone_ends_it_though_nobody_says_so(program: Program) -> None:

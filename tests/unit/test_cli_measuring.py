@@ -335,7 +335,14 @@ def test_a_worker_that_always_dies_exits_4(env: dict[str, str], tmp_path: Path) 
     assert done.stderr.count("SIGSEGV") == 2
 
 
-def test_an_interrupt_ends_quietly_and_takes_the_worker_along(env: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+@pytest.mark.parametrize("command", ["run", "record"])
+def test_an_interrupt_ends_quietly_and_takes_the_worker_along(
+    command: str, number: signal.Signals, code: int, env: dict[str, str], tmp_path: Path
+) -> None:
+    """All but `record` are silent: it says where the lines are that it wrote."""
     pipe = tmp_path / "pid"
     os.mkfifo(pipe)
     busy = altered(
@@ -348,12 +355,21 @@ def test_an_interrupt_ends_quietly_and_takes_the_worker_along(env: dict[str, str
         "    return own(self, *plans, **options)\n"
         "Session.measure = measure\n",
     )
-    command = (*GPUTOP, "run", *TINY, "--seconds", "600", "--remote", "here")
-    process = subprocess.Popen(command, env=busy, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    file = tmp_path / "ladder.jsonl"
+    words = (command, str(file), "--rungs", "cpu-blas") if command == "record" else (command,)
+    process = subprocess.Popen(
+        (*GPUTOP, *words, *TINY, "--seconds", "600", "--remote", "here"),
+        env=busy,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     worker = int(pipe.read_text())
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert (out, err) == (b"", b"")
+    assert process.returncode == code
+    assert out == b""
+    last = err.decode().splitlines()[-1:]
+    left = f"gputop: stopped: what was recorded is in {file}.partial, which can be replayed"
+    assert last == ([left] if command == "record" else [])
     with pytest.raises(ProcessLookupError):
         os.kill(worker, 0)

@@ -1,0 +1,57 @@
+"""Signals that ask a process to end: it unwinds as after ^C, with the exit code that shells expect."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Ended(KeyboardInterrupt):
+    """Asked to end: whatever tidies up after ^C does so here."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_code = exit_code(number)
+
+
+def exit_code(number: int) -> int:
+    """What a shell says of a process that a signal ended."""
+    return 128 + number
+
+
+def heeded() -> tuple[signal.Signals, ...]:
+    """Without those that the caller has this process ignore, as nohup does."""
+    return tuple(number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN)
+
+
+@contextlib.contextmanager
+def unwinding() -> Iterator[None]:
+    """Within, the first of the signals raises Ended in the main thread; more of them change nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in heeded()}
+
+    def end(number: int, frame: FrameType | None) -> None:
+        for other in before:
+            signal.signal(other, signal.SIG_IGN)
+        raise Ended(number)
+
+    try:
+        for number in before:
+            signal.signal(number, end)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def at_once() -> None:
+    """They end this process without unwinding: one deep in a kernel would not get to it."""
+    for number in heeded():
+        signal.signal(number, signal.SIG_DFL)
