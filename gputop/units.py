@@ -9,6 +9,9 @@ import math
 
 UNKNOWN = "–"
 
+FARTHEST = 1000.0
+"""Where an end of an interval is farther from its ratio than this factor, any ratio is as likely."""
+
 _PREFIXES = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
 
 
@@ -82,9 +85,19 @@ def ratio(value: float | None) -> str:
 
 
 def ratio_within(value: float | None, lo: float | None, hi: float | None) -> str:
-    """`1.23× [1.20, 1.26]`; the ratio alone where its interval is not known."""
+    """`1.23× [1.20, 1.26]`; the ratio alone where its interval is not known, dashes where it says nothing."""
     figure = ratio(value)
-    return figure if lo is None or hi is None else f"{figure} [{number(lo)}, {number(hi)}]"
+    if lo is None or hi is None:
+        return figure
+    ends = (None, None) if says_nothing(value, lo, hi) else (lo, hi)
+    return "{} [{}, {}]".format(figure, *map(number, ends))
+
+
+def says_nothing(value: float | None, lo: float | None, hi: float | None) -> bool:
+    """Whether a known interval has an end farther than `FARTHEST` from its ratio."""
+    if value is None or lo is None or hi is None:
+        return False
+    return value > lo * FARTHEST or hi > value * FARTHEST
 
 
 def number(value: float | None) -> str:

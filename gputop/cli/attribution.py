@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from gputop import units
@@ -26,7 +26,7 @@ HEADINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """Seconds of one sequence's time; None is unknown."""
+    """Seconds of one sequence's time; None is unknown, as is an interval so wide that it says nothing."""
 
     value_s: float | None
     lo_s: float | None = None
@@ -57,7 +57,9 @@ def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
     all_predicted = Saving.total([predicted(before, entry) for before, entry in pairs])
     all_foretold = Saving.total([first_foretold(before, entry) for before, entry in pairs])
     revised = ", ".join(entry.rung for _, entry in pairs if entry.foretold is not None)
-    direct = Saving(last.saved_first_s, last.saved_first_lo_s, last.saved_first_hi_s)
+    direct = Saving(last.saved_first_s)
+    if not units.says_nothing(last.ratio_first, last.ratio_first_lo, last.ratio_first_hi):
+        direct = replace(direct, lo_s=last.saved_first_lo_s, hi_s=last.saved_first_hi_s)
     ratio = units.ratio_within(last.ratio_first, last.ratio_first_lo, last.ratio_first_hi)
     rows = [
         *(
@@ -100,6 +102,8 @@ def banked(before: LadderEntry, entry: LadderEntry) -> Saving:
     """What the rung saved over the one before; unknown where it was held against another."""
     if entry.before != before.rung:
         return Saving(None)
+    if units.says_nothing(entry.ratio_before, entry.ratio_before_lo, entry.ratio_before_hi):
+        return Saving(entry.saved_s)
     return Saving(entry.saved_s, entry.saved_lo_s, entry.saved_hi_s)
 
 

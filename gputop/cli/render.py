@@ -15,6 +15,7 @@ from gputop.schemas import (
     COMPARE,
     Record,
     Schema,
+    Value,
     ceiling_records,
     compare_records,
 )
@@ -32,6 +33,9 @@ COMPARE_KEYS = (
     "ratio_hi",
     "verdict",
 )
+INTERVAL = ("ratio", "ratio_lo", "ratio_hi")
+ENDS = frozenset({"delta_lo_s", "delta_hi_s", "ratio_lo", "ratio_hi"})
+"""Columns that are ends of the interval of one paired ratio, in its own unit or in seconds."""
 SEPARATOR = " · "
 TONES = {"PASS": "good", "PASS pass-only": "good", "FAIL": "bad", "FASTER": "good", "SLOWER": "bad"}
 
@@ -202,8 +206,15 @@ def records_table(
     """The named columns of a schema's rows."""
     by_key = {column.key: column for column in schema.columns}
     columns = [by_key[key] for key in keys]
-    rows = [[column.show(record[column.key]) for column in columns] for record in records]
+    rows = [[column.show(_told(record, column.key)) for column in columns] for record in records]
     return _with_strong_heading(table([Heading.of(c) for c in columns], rows, terminal.width), terminal)
+
+
+def _told(record: Record, key: str) -> Value:
+    """The value; unknown where it is the end of an interval so wide that it says nothing."""
+    figures = [value for name in INTERVAL if isinstance(value := record.get(name), float)]
+    untold = key in ENDS and len(figures) == len(INTERVAL) and units.says_nothing(*figures)
+    return None if untold else record[key]
 
 
 def _with_strong_heading(lines: Sequence[str], terminal: Terminal) -> list[str]:

@@ -180,6 +180,15 @@ def test_a_comparison_shows_both_gates_and_every_delta() -> None:
     assert "cpu-blas is FASTER" in lines
 
 
+def test_an_interval_that_says_nothing_is_shown_as_unknown() -> None:
+    wide = Delta("device", 2e-3, 1e-3, -1e-3, -9e4, 9e4, 2.0, 1e-8, 4e8, 2, 0.003, "UNRESOLVED")
+    comparison = Comparison("a", "b", 2, (wide,))
+    row = next(line for line in comparison_lines(window(), comparison, Terminal()) if "UNRESOLVED" in line)
+    assert row.split() == [
+        "device", "2.00", "ms", "1.00", "ms", "-1.00", "ms", "–", "–", "2.00×", "–", "–", "UNRESOLVED"
+    ]  # fmt: skip
+
+
 def test_a_ceiling_is_shown_in_its_own_unit_with_its_doubt() -> None:
     low = Ceiling("fp32", 2e11, "FLOP/s", "BLAS", limit=1e12, status="low: 20 %")
     ceilings = Ceilings("A Processor", None, "t", (Ceiling("dram_read", 1.2e10, "B/s", "sum"), low))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop import recording
-from gputop.cli.attribution import attribution_lines
+from gputop.cli.attribution import Saving, attribution_lines, banked
 from gputop.cli.batches import batch_lines, batch_list, forecast_ratio
 from gputop.cli.ladder_table import elsewhere, hit_word, ladder_lines, score_lines
 from gputop.cli.routing_table import routing_lines
@@ -123,6 +123,12 @@ def test_what_each_change_banked_stands_beside_what_it_was_to_bank() -> None:
     assert "[+1.00 ms, +5.00 ms]" in line(lines, "sum")
     assert "+3.10 ms  [+2.50 ms, +3.50 ms]" in line(lines, "a -> c")
     assert "the changes add up to -100 µs beside the direct measurement" in lines
+
+
+def test_a_saving_of_which_nothing_is_known_has_no_interval() -> None:
+    first, then = entry("a", 4e-3), replace(B, saved_lo_s=-4.0, saved_hi_s=4.0)
+    assert banked(first, replace(then, ratio_before_lo=1e-9, ratio_before_hi=1e9)) == Saving(4e-3)
+    assert banked(first, replace(then, ratio_before_lo=0.9, ratio_before_hi=9.0)) == Saving(4e-3, -4.0, 4.0)
 
 
 def test_what_is_derived_through_another_rung_is_not_called_measured() -> None:

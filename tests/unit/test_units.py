@@ -62,6 +62,12 @@ def test_fractions_ratios_and_words() -> None:
     assert units.whole(0) == "0"
 
 
+def test_an_interval_that_says_nothing_is_not_spelled_out() -> None:
+    assert units.ratio_within(0.769, 1.28e-10, 4.63e9) == "0.769× [–, –]"
+    assert units.ratio_within(0.769, 0.7, 4.63e9) == "0.769× [–, –]"
+    assert units.ratio_within(2.0, 0.01, 900.0) == "2.00× [0.0100, 900]"
+
+
 @given(st.floats())
 def test_any_number_has_a_text(value: float) -> None:
     for show in (units.seconds, units.percent, units.ratio, units.number, units.scientific, units.celsius):
