@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
+from gputop.cli.terminal import print_data
 from gputop.errors import BadInput
 
 
@@ -54,6 +55,10 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             self.error(self._unknown(unknown[0]))
         return options
+
+    def print_help(self, file: object = None) -> None:
+        """On stdout; BadInput where the disk refuses it, which argparse would pass over."""
+        print_data(*self.format_help().splitlines())
 
     def error(self, message: str) -> NoReturn:
         """BadInput with argparse's message as a sentence."""

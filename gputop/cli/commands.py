@@ -10,6 +10,7 @@ from gputop import __version__
 from gputop.cli import calibrate, compare, doctor, ladder, list_names, record, replay, run, screen, worker
 from gputop.cli.command import Command, Parser
 from gputop.cli.options import DEFAULT_WINDOWS
+from gputop.cli.terminal import print_data
 from gputop.errors import unknown_name
 
 COMMANDS: tuple[Command, ...] = (
@@ -53,5 +54,5 @@ def _bare_parser() -> Parser:
 
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(f"gputop {__version__}")
+        print_data(f"gputop {__version__}")
         parser.exit()

@@ -14,6 +14,7 @@ from gputop.cli.terminal import Narrator
 GPUTOP = (sys.executable, "-m", "gputop")
 
 
+@pytest.mark.parametrize("words", [("list", "workloads"), ("--version",), ("--help",), ("run", "--help")])
 @pytest.mark.parametrize(
     ("redirections", "code", "sentence"),
     [
@@ -22,10 +23,12 @@ GPUTOP = (sys.executable, "-m", "gputop")
         (">/dev/full 2>&1", 2, b""),
     ],
 )
-def test_streams_that_are_closed_or_full(redirections: str, code: int, sentence: bytes) -> None:
+def test_streams_that_are_closed_or_full(
+    redirections: str, code: int, sentence: bytes, words: tuple[str, ...]
+) -> None:
     if "/dev/full" in redirections and not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
-    shell = ("sh", "-c", f'exec "$@" {redirections}', "sh", *GPUTOP, "list", "workloads")
+    shell = ("sh", "-c", f'exec "$@" {redirections}', "sh", *GPUTOP, *words)
     done = subprocess.run(shell, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (code, sentence)
 
