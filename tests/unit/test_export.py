@@ -138,6 +138,18 @@ def test_csv_and_json_tell_the_same(name: str, as_csv: Callable[[], str], as_jso
         assert first_csv[key] == written
 
 
+def test_the_guides_lines_name_the_worst_phase(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "reading-a-profile.md").read_text(encoding="utf-8")
+    times = {"w1": (5e-4, 4e-4), "w2": (9e-4, 3e-4), "ln1": (2e-5, None), "sum": (2e-3, 7e-4)}
+    rows = [replace(ROW, phase=phase, time_s=t, floor_s=floor) for phase, (t, floor) in times.items()]
+    (tmp_path / "profile.csv").write_text(export.phase_csv(rows), newline="")
+    monkeypatch.chdir(tmp_path)
+    exec(guide.partition("```python\n")[2].partition("```")[0], {})
+    assert capsys.readouterr().out == f"w2 {ROW.kernel}\n"
+
+
 def test_unknown_is_empty_and_null() -> None:
     row = next(csv.DictReader(io.StringIO(export.phase_csv([ROW]), newline="")))
     assert row["l2_s"] == row["driver"] == row["verdict"] == ""
