@@ -29,7 +29,13 @@ MOST = {
 """Largest size believed to be meant, by key."""
 MOST_BYTES = 1 << 38
 MOST_SEED = (1 << 63) - 1
-EXAMPLE = "layers = 2, d_model = 256, heads = 4, d_ff = 1024, seq = 128, vocab = 256"
+EXAMPLE = """A whole file is, for example:
+layers = 2
+d_model = 256
+heads = 4
+d_ff = 1024
+seq = 128
+vocab = 256"""
 
 
 def parse_workload(word: str) -> Workload:
@@ -57,7 +63,7 @@ def parse_toml(path: Path) -> Workload:
             raise BadInput(f"{path}: unknown key {key!r}.{near} Allowed: {', '.join(allowed)}.")
     missing = [key for key in DIMS_KEYS if key not in table]
     if missing:
-        raise BadInput(f"{path}: missing {', '.join(missing)}. A whole file is, for example: {EXAMPLE}.")
+        raise BadInput(f"{path}: missing {', '.join(missing)}. {EXAMPLE}")
     sizes = {key: _size(path, key, table[key]) for key in DIMS_KEYS}
     dims = Dims(**sizes)
     check_sizes(dims, str(path))
@@ -71,7 +77,7 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise BadInput(f"Cannot read workload {path}: {error.strerror or error}.") from error
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{path} is not TOML: {error}. A whole file is, for example: {EXAMPLE}.") from error
+        raise BadInput(f"{path} is not TOML: {error}. {EXAMPLE}") from error
 
 
 def _size(path: Path, key: str, value: object) -> int:

@@ -51,6 +51,13 @@ def test_a_byte_order_mark_and_either_newline_are_read(tmp_path: Path, newline: 
     assert parse_toml(path).dims == Dims(2, 64, 4, 256, 16, 100)
 
 
+def test_the_whole_file_of_a_complaint_can_be_pasted(tmp_path: Path) -> None:
+    with pytest.raises(BadInput) as complaint:
+        parse_toml(written(tmp_path, "layers = 2"))
+    pasted = str(complaint.value).partition("for example:\n")[2]
+    assert parse_toml(written(tmp_path, pasted)).dims.layers == 2
+
+
 def test_an_unknown_name_gets_the_nearest() -> None:
     with pytest.raises(BadInput, match=r"Did you mean 'tiny'\?.*gpt2-small"):
         parse_workload("tinny")
@@ -84,7 +91,7 @@ def test_a_broken_file_is_answered(tmp_path: Path, text: str, says: str) -> None
     with pytest.raises(BadInput, match=says) as caught:
         parse_toml(written(tmp_path, text))
     assert "model.toml" in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(caught.value).partition("for example:")[0]
 
 
 def test_a_file_that_is_not_text(tmp_path: Path) -> None:
