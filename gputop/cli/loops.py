@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gputop.backends.cuda.bind import plan_launches
-from gputop.backends.cuda.compile import arch_of, compile_source, read_text
+from gputop.backends.cuda.compile import arch_of, compile_source, read_text, toolchain
 from gputop.backends.cuda.pace import pace
 from gputop.backends.cuda.sass import TENSOR, disassemble, main_loop
 from gputop.backends.cuda.sources import Sources
@@ -39,6 +39,8 @@ def rows(catalog: Catalog, workload: Workload, request: PlanRequest) -> Iterator
         for site, launch in plan_launches((step,), plan, plan_dims(workload, plan)):
             if not launch.library:
                 sites.setdefault((launch.source or step.kernel.source, launch.entry), {})[site] = None
+    # Asked first, so that what is missing is had by the extra that is without a device's libraries.
+    toolchain("compile")
     sources = Sources.before_ours(catalog.kernels_dir)
     for (source, entry), served in sites.items():
         yield entry, " ".join(served), *_cells(sources, source, entry)

@@ -73,22 +73,20 @@ def arch_of(text: str, device_arch: str) -> str | None:
 
 
 @functools.cache
-def toolchain() -> Toolchain:
-    """NotHere, with the command that mends it, when NVRTC or CUDA's headers are missing."""
+def toolchain(extra: str = "cuda13") -> Toolchain:
+    """NotHere when NVRTC or CUDA's headers are missing, with the command that mends it by adding `extra`."""
     try:
         from cuda.bindings import nvrtc
     except ImportError:
-        raise NotHere(f"cuda-bindings is not installed; {installing.extra('cuda13')}.") from None
+        raise NotHere(f"cuda-bindings is not installed; {installing.extra(extra)}.") from None
     try:
         _, major, minor = nvrtc.nvrtcVersion()
     except Exception as error:
-        raise NotHere(
-            f"NVRTC can't be loaded ({_first_line(error)}); {installing.extra('cuda13')}."
-        ) from None
+        raise NotHere(f"NVRTC can't be loaded ({_first_line(error)}); {installing.extra(extra)}.") from None
     folders = _header_dirs()
     if not folders:
         raise NotHere(
-            f"CUDA's headers are not found; {installing.extra('cuda13')}, or set CUDA_PATH to a CUDA toolkit."
+            f"CUDA's headers are not found; {installing.extra(extra)}, or set CUDA_PATH to a CUDA toolkit."
         )
     options = (*OPTIONS, NO_CACHE) if major >= FIRST_WITH_CACHE else OPTIONS
     return Toolchain(f"{major}.{minor}", folders, options)
