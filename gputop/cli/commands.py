@@ -10,7 +10,7 @@ from gputop import __version__
 from gputop.cli import calibrate, compare, doctor, ladder, list_names, record, replay, run, screen, worker
 from gputop.cli.command import Command, Parser
 from gputop.cli.options import DEFAULT_WINDOWS
-from gputop.cli.terminal import print_data
+from gputop.cli.terminal import print_data, why_no_screen
 from gputop.errors import unknown_name
 
 COMMANDS: tuple[Command, ...] = (
@@ -35,11 +35,12 @@ def dispatch(argv: Sequence[str]) -> int:
         command = by_name[argv[0]]
         return command.run(command.parser().parse(argv[1:]))
     options = _bare_parser().parse(argv)
-    if sys.stdin.isatty() and sys.stdout.isatty():
+    why_not = why_no_screen()
+    if not why_not:
         return screen.COMMAND.run(options)
     if options.windows is None:
         options.windows = DEFAULT_WINDOWS
-    print("gputop: no terminal here, so this is what `gputop run` prints.", file=sys.stderr)
+    print(f"gputop: {why_not}, so this is what `gputop run` prints.", file=sys.stderr)
     return run.COMMAND.run(options)
 
 

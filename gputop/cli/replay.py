@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gputop.cli.command import Command
 from gputop.cli.options import add_output_options
 from gputop.cli.outcome import outcome
+from gputop.cli.terminal import why_no_screen
 
 if TYPE_CHECKING:
     from gputop.cli.output import Output
@@ -32,7 +33,7 @@ def _run(options: argparse.Namespace) -> int:
     replay = Replay.open(options.recording)
     request = PlanRequest(options.rung or replay.default_rung)
     replay.view(request)
-    if sys.stdin.isatty() and sys.stdout.isatty() and not output.exports:
+    if not output.exports and not why_no_screen():
         from gputop.tui.options import Options
         from gputop.tui.start import run_tui
 

@@ -45,7 +45,7 @@ class Terminal:
     @classmethod
     def of(cls, stream: TextIO) -> Terminal:
         is_tty = stream.isatty()
-        plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+        plain = bool(os.environ.get("NO_COLOR")) or not obeys()
         return cls(
             width=shutil.get_terminal_size().columns if is_tty else NO_LIMIT,
             colour=is_tty and not plain,
@@ -64,6 +64,18 @@ class Terminal:
             plain = text.translate(_ASCII)
             return plain.encode(self.encoding, "replace").decode(self.encoding)
         return text
+
+
+def obeys() -> bool:
+    """Whether terminals here know control sequences: colours, the cursor's place."""
+    return os.environ.get("TERM", "") not in ("", "dumb")
+
+
+def why_no_screen() -> str:
+    """Why a screen can't be drawn here; empty where it can."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return "no terminal here"
+    return "" if obeys() else "this terminal can't be drawn on (TERM is dumb or unset)"
 
 
 def wrapped(line: str, width: int) -> list[str]:
@@ -108,7 +120,7 @@ class Narrator:
 
     def progress(self, text: str) -> None:
         """What goes on just now; not worth a line in a log, or on a terminal that can't erase."""
-        if self._stream.isatty() and os.environ.get("TERM") != "dumb":
+        if self._stream.isatty() and obeys():
             self._write(f"\r\x1b[K{text.splitlines()[0][: self._terminal.width - 1]}" if text else "\r\x1b[K")
             self._progress_shown = True
 

@@ -93,7 +93,7 @@ class Program:
             stdin=self._theirs,
             stdout=self._theirs,
             stderr=self._theirs,
-            env={**os.environ, **env, "TERM": "xterm-256color"},
+            env={**os.environ, "TERM": "xterm-256color", **env},
             start_new_session=True,
         )
 

@@ -91,6 +91,17 @@ def test_a_signal_to_end_leaves_as_q_does(either: Program, number: signal.Signal
     assert_left_as_found(either, worker)
 
 
+@pytest.mark.parametrize("command", [COMMAND, REPLAY], ids=["live", "replay"])
+def test_a_terminal_that_obeys_nothing_gets_lines(command: list[str], homes: dict[str, str]) -> None:
+    program = Program(command, {**homes, "TERM": "dumb"})
+    try:
+        assert program.exit_code() == 0
+        assert "gpt2-small" in program.screen.text or "tiny" in program.screen.text
+        assert not program.screen.modes
+    finally:
+        program.close()
+
+
 def assert_left_as_found(program: Program, worker: int) -> None:
     """The terminal is as before, and the worker is gone."""
     assert program.settings == program.before

@@ -107,6 +107,7 @@ def test_what_no_screen_can_show_is_refused_before_it_opens(
 ) -> None:
     for stream in (sys.stdin, sys.stdout):
         monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
     assert expected in refusal(capsys, *words)
     assert not state_home.exists(), "a worker was started for it"
 
@@ -325,3 +326,14 @@ def test_a_fault_of_its_own_is_a_sentence_too(
     monkeypatch.setenv("GPUTOP_TRACEBACK", "1")
     with pytest.raises(TypeError):
         main(["run"])
+
+
+def test_loops_without_a_compiler_name_the_extra_that_needs_no_device() -> None:
+    code = (
+        "import sys; sys.modules['cuda.bindings'] = None\n"
+        "from gputop.cli import main; sys.exit(main(['list', 'loops']))"
+    )
+    done = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert "cuda-bindings is not installed" in done.stderr
+    assert re.search(r"\[compile\]|EXTRAS=compile", done.stderr)

@@ -147,7 +147,7 @@ def test_every_line_fits_the_encoding_of_the_terminal(encoding: str) -> None:
     assert terminal.printable("1.5 µs") in ("1.5 us", "1.5 µs")
 
 
-@pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+@pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb"), ("TERM", "")])
 def test_the_environment_can_forbid_colour(
     variable: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
