@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from textual.binding import Binding
 
+from gputop.tui.state import State
+
 
 @dataclass(frozen=True, slots=True)
 class Action:
@@ -21,10 +23,16 @@ class Action:
     """For the bottom line; a word or two."""
     doc: str
     """For palette and help; a sentence."""
+    stops: bool = False
+    """Whether it stops what goes on, which in a recording is nothing."""
     footer: bool = True
     """Whether it stands in the bottom line."""
     least_needed: int = 0
     """The highest leave a narrow bottom line first; 0 always stays."""
+
+    def idle(self, state: State) -> bool:
+        """Whether it would do nothing in this state."""
+        return self.stops and state.replaying and state.measuring
 
     @property
     def binding(self) -> Binding:
@@ -32,7 +40,7 @@ class Action:
 
 
 ACTIONS = (
-    Action("space", "space", "stop_or_go", "stop", "Stop measuring, or go on"),
+    Action("space", "space", "stop_or_go", "stop", "Stop measuring, or go on", stops=True),
     Action("p", "p", "pin", "pin", "Pin the current plan, so that others are paired with it; again to unpin"),
     Action(
         "f",

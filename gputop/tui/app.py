@@ -294,6 +294,9 @@ class GputopApp(App[int]):
     # Keys
 
     def action_stop_or_go(self) -> None:
+        if self.state.replaying and self.state.measuring:
+            self.notify("There is nothing to stop: a recording is shown, and nothing is measured.")
+            return
         self.become(states.stop_or_go(self.state))
 
     def action_pin(self) -> None:
@@ -347,7 +350,7 @@ class GputopApp(App[int]):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         for action in ACTIONS:
-            if action.name == "command_palette":
+            if action.name == "command_palette" or action.idle(self.state):
                 continue
             yield SystemCommand(action.label, action.doc, self._run(action.name))
 

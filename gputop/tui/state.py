@@ -129,6 +129,11 @@ class State:
     def rungs(self) -> tuple[RungView, ...]:
         return self.opened.rungs if self.opened else ()
 
+    @property
+    def replaying(self) -> bool:
+        """Whether a recording is shown: windows are looked up in it, and nothing is measured."""
+        return self.opened is not None and bool(self.opened.device.recording)
+
     def rung(self, rung_id: str) -> RungView | None:
         return next((rung for rung in self.rungs if rung.id == rung_id), None)
 

@@ -76,6 +76,22 @@ async def test_a_recording_is_walked_as_a_device_is_and_says_what_it_is(file: Pa
         assert app.state.current == LOOPS
 
 
+async def test_nothing_is_said_to_be_measured_in_a_recording(file: Path, tmp_path: Path) -> None:
+    app = app_on(Options("replay", parse_workload("tiny"), device=str(file)), tmp_path)
+    async with app.run_test(size=(140, 45)) as pilot:
+        shown = await until_shown(pilot, "window 1 · ▷ replay")
+        assert "space" not in shown.splitlines()[-1]
+        assert "Stop measuring" not in str([command.help for command in app.get_system_commands(app.screen)])
+        await pilot.press("space")
+        await until(pilot, lambda: bool(app._notifications), "that there is nothing to stop")
+        assert app.state.measuring
+        await pilot.press("p")
+        assert "next window" not in await until_shown(pilot, "◈ cpu-blas is pinned")
+        await pilot.press("f", "down", "enter")
+        shown = await until_shown(pilot, "FROZEN at window 1 of the recording; window 2 was chosen last")
+        assert "measuring" not in shown
+
+
 async def test_the_rungs_of_a_recordings_ladder_have_their_times_before_any_is_chosen(tmp_path: Path) -> None:
     def entry(rung: str, device_s: float, ratio_first: float) -> LadderEntry:
         gate = Gate("PASS", 1e-6, 1e-5)

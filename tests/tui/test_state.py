@@ -13,6 +13,7 @@ from gputop.tui import state as states
 from gputop.tui.options import Options
 from gputop.tui.state import Pair, Paired, Shot, State
 from gputop.tui.widgets.ladder import ladder_rows
+from gputop.tui.widgets.verdict import verdict_line
 from gputop.views import ToggleView
 from tests.tui.fake.records import DEVICE, RUNGS, WORKLOAD, WRONG_KERNEL, view_of, window_of
 
@@ -171,6 +172,23 @@ def test_frozen_screen_holds_its_window_while_measuring_goes_on() -> None:
     thawed = states.freeze_or_thaw(state).window
     assert thawed is not None
     assert thawed.number == 2
+
+
+def test_how_to_get_a_verdict_is_said_as_it_is_where_nothing_is_measured() -> None:
+    recorded = replace(DEVICE, recording="recording of 2026-01-02 on AMD EPYC")
+    live = started()
+    assert "next window pairs it" in verdict_line(live).plain
+    assert live.opened is not None
+    assert live.latest is not None
+    window = replace(live.latest.window, device=recorded, verdict="")
+    replayed = replace(
+        live,
+        opened=msgspec.structs.replace(live.opened, device=recorded),
+        latest=replace(live.latest, window=window),
+    )
+    assert "as it was recorded" in verdict_line(replayed).plain
+    assert "next window" not in verdict_line(replayed).plain
+    assert "Looked up: cpu-loops" in verdict_line(replace(replayed, current=LOOPS)).plain
 
 
 def test_strip_shares_add_up() -> None:

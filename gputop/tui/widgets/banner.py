@@ -14,9 +14,11 @@ def banner_line(state: State, now_s: float) -> str:
     if state.frozen is None or state.latest is None:
         return ""
     newest = state.latest.window.number
+    held = f"‖ FROZEN at window {state.frozen.window.number}"
+    if state.replaying:
+        return f"{held} of the recording; window {newest} was chosen last. f lets go."
     goes_on = f"measuring goes on, newest is window {newest}" if state.measuring else "measuring is stopped"
-    held = state.frozen.window.number
-    return f"‖ FROZEN at window {held}, {age(now_s - state.frozen.at_s)} old; {goes_on}. f lets go."
+    return f"{held}, {age(now_s - state.frozen.at_s)} old; {goes_on}. f lets go."
 
 
 class Banner(Quiet):

@@ -37,7 +37,8 @@ def label(action: Action, state: State) -> str:
 
 def key_bar(state: State, pane: str | None, width: int) -> Text:
     """Keys and labels in `width` cells. The least needed are left out; help and quit stay."""
-    entries = [(action, f"{action.shown} {label(action, state)}") for action in ACTIONS if action.footer]
+    shown = (action for action in ACTIONS if action.footer and not action.idle(state))
+    entries = [(action, f"{action.shown} {label(action, state)}") for action in shown]
     enter = f"⏎ {ENTER[pane]}" if pane is not None and pane in ENTER else ""
     needed = len(enter) + GAP + sum(len(said) + GAP for _, said in entries) - GAP
     for entry in sorted(entries, key=lambda entry: -entry[0].least_needed):

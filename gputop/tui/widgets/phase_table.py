@@ -307,7 +307,7 @@ def heading(state: State) -> Text:
         wait = state.doing or "the first window is under way"
         return Text(f"{state.current_word or 'no plan yet'}: {wait}", Style(color=MUTED))
     if state.pending:
-        doing = state.doing or "measuring it"
+        doing = state.doing or ("looking it up" if state.replaying else "measuring it")
         old = f" ({doing}); below: {lane.plan}, window {window.number}"
         return Text.assemble(
             (state.current_word or "", Style(color=TEXT, bold=True)), (old, Style(color=PINNED))
