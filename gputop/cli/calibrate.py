@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from datetime import UTC, datetime
 
 from gputop.cli.command import Command
 from gputop.cli.options import (
@@ -34,10 +35,15 @@ def _run(options: argparse.Namespace) -> int:
     from gputop.cli.terminal import Terminal, print_data
 
     output = Output.of(options)
+    begun_utc = datetime.now(UTC).isoformat(timespec="seconds")
     with Bench(options) as bench:
         ceilings = bench.survive(
             lambda: bench.client.calibrate(force=options.force, on_progress=bench.narrator.progress)
         )
+        if not bench.opened.device.recording and ceilings.time_utc < begun_utc:
+            bench.narrator.note(
+                f"measured at {ceilings.time_utc}, by an earlier start; --force measures anew"
+            )
     if output.shows_table:
         print_data(*ceiling_lines(ceilings, Terminal.of(sys.stdout)))
     output.write(export.ceilings_csv(ceilings), export.ceilings_json(ceilings))
