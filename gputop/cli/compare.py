@@ -33,7 +33,7 @@ def _run(options: argparse.Namespace) -> int:
     from gputop.cli.bench import Bench
     from gputop.cli.breakdown_table import compared_lines
     from gputop.cli.output import Output
-    from gputop.cli.render import comparison_lines
+    from gputop.cli.render import comparison_lines, copies_line
     from gputop.cli.terminal import Terminal, print_data
     from gputop.pooling import pool
     from gputop.words import parse_word
@@ -57,6 +57,8 @@ def _run(options: argparse.Namespace) -> int:
         terminal = Terminal.of(sys.stdout)
         print_data(*comparison_lines(windows[-1], comparison, terminal))
         print_data(*compared_lines(windows[-1], comparison, terminal))
+        if options.aa:
+            print_data(copies_line(comparison))
     output.write(export.compare_csv(comparison), export.compare_json(comparison))
     return 0
 

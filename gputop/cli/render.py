@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from gputop import units
@@ -69,6 +70,23 @@ def comparison_lines(window: Window, comparison: Comparison | None, terminal: Te
         if lane is not None:
             lines += [f"{name}  {line}" for line in (*_gate(lane, terminal), *_pace(lane))]
     return lines + _closing(window, terminal)
+
+
+def copies_line(comparison: Comparison) -> str:
+    """What a plan beside a copy of itself was measured for: how far copies may differ, all the pass at once.
+
+    The larger of the A/A floor and of the farther end of the interval, beyond which copies are not known to
+    stay.
+    """
+    delta = comparison.get("device")
+    unknown = f"how far copies of {comparison.plan_a} differ is not known"
+    if delta is None or not delta.ratio or not delta.ratio_lo or delta.ratio_hi is None:
+        return f"{unknown}: {delta.status if delta and delta.status else 'no pair of them was measured'}"
+    if units.says_nothing(delta.ratio, delta.ratio_lo, delta.ratio_hi):
+        return f"{unknown}: more --seconds or --windows may tell"
+    most = max(delta.aa_floor, math.log(delta.ratio_hi), -math.log(delta.ratio_lo))
+    differ = units.percent(math.expm1(most))
+    return f"copies of {comparison.plan_a} differ by up to {differ}: nothing below that is an effect here"
 
 
 def ceiling_lines(ceilings: Ceilings, terminal: Terminal) -> list[str]:

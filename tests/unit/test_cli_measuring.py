@@ -139,6 +139,25 @@ def test_a_file_and_a_dash_get_the_same_bytes(env: dict[str, str], tmp_path: Pat
     assert sorted(folder.iterdir()) == sorted(paths.values()), "something was left beside the files"
 
 
+@pytest.mark.parametrize(("force", "begins"), [((), True), (("--force",), False)])
+def test_ceilings_of_an_earlier_start_are_said_to_be_of_it(
+    force: tuple[str, ...], begins: bool, env: dict[str, str], tmp_path: Path
+) -> None:
+    kept = altered(
+        tmp_path,
+        env,
+        "from gputop.results import Ceiling, Ceilings\n"
+        "peak = Ceiling('dram_read', 1.25e10, 'B/s', 'a sum')\n"
+        "def calibrate(self, force, *_):\n"
+        "    at = '9999-01-01' if force else '2026-01-02T03:04:05+00:00'\n"
+        "    return Ceilings('A processor', None, at, (peak,))\n"
+        "Session.calibrate = calibrate\n",
+    )
+    done = gputop(kept, "calibrate", *TINY, "--remote", "here", *force)
+    note = "measured at 2026-01-02T03:04:05+00:00, by an earlier start; --force measures anew"
+    assert (note in done.stderr) == begins
+
+
 def test_compare_finds_blas_faster_than_loops(env: dict[str, str]) -> None:
     """Where others keep the machine busy a window may not be able to tell; three in a row hardly."""
     for _ in range(3):
@@ -158,6 +177,8 @@ def test_compare_finds_blas_faster_than_loops(env: dict[str, str]) -> None:
 def test_one_plan_against_its_copy_is_never_faster(env: dict[str, str]) -> None:
     done = gputop(env, "compare", "cpu-blas", "--aa", *QUICK, "--windows", "2")
     assert done.returncode == 0, done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert re.match(r"copies of cpu-blas differ by up to [\d.]+ %|how far copies of cpu-blas differ", last)
     verdict = re.search(r"^device .* (\w+)$", done.stdout, re.MULTILINE)
     assert verdict
     assert verdict[1] in ("SAME", "UNRESOLVED")

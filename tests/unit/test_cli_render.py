@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.cli.render import ceiling_lines, comparison_lines, gate_words, window_lines
+from gputop.cli.render import ceiling_lines, comparison_lines, copies_line, gate_words, window_lines
 from gputop.cli.tables import Heading, table
 from gputop.cli.terminal import Terminal, wrapped
 from gputop.results import (
@@ -178,6 +178,19 @@ def test_a_comparison_shows_both_gates_and_every_delta() -> None:
     assert "a  cpu-loops" in lines
     assert text.count("gate PASS") == 2
     assert "cpu-blas is FASTER" in lines
+
+
+def test_how_far_copies_differ_is_said_in_one_sentence() -> None:
+    quiet = Delta("device", 2e-3, 2e-3, 0.0, -1e-6, 1e-6, 1.0, 0.999, 1.001, 20, 0.003, "SAME")
+    said = "copies of a differ by up to {} %: nothing below that is an effect here"
+    assert copies_line(Comparison("a", "a", 1, (quiet,))) == said.format("0.300")
+    wide = replace(quiet, ratio_lo=0.8, ratio_hi=1.1)
+    assert copies_line(Comparison("a", "a", 1, (wide,))) == said.format("25.0")
+    nothing = replace(quiet, ratio_lo=1e-9, ratio_hi=1e9)
+    few = replace(quiet, ratio=None, ratio_lo=None, ratio_hi=None, status="too few rounds")
+    for delta, why in ((nothing, "more --seconds"), (few, "too few rounds")):
+        line = copies_line(Comparison("a", "a", 1, (delta,)))
+        assert line.startswith(f"how far copies of a differ is not known: {why}")
 
 
 def test_an_interval_that_says_nothing_is_shown_as_unknown() -> None:
