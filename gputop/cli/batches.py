@@ -148,15 +148,17 @@ def _forecast(first: LadderEntry, best: LadderEntry) -> str:
     ahead = forecast_ratio(first, best)
     if ahead is None or first.device_s is None or first.model_s is None:
         return "not forecast: the terms of these passes are not known"
-    once_s = max(0.0, first.device_s - first.model_s)
-    return (
-        f"forecast {units.ratio(ahead)} by the terms at batch {best.batch}, with the"
-        f" {units.seconds(once_s)} of batch {first.batch} that no term explains paid once a pass"
-    )
+    by = f"forecast {units.ratio(ahead)} by the terms at batch {best.batch}"
+    once_s = first.device_s - first.model_s
+    if once_s <= 0:
+        return by
+    once = f"the {units.seconds(once_s)} of batch {first.batch} that no term explains"
+    return f"{by}, with {once} paid once a pass"
 
 
 def _shape_step(first: LadderEntry) -> str:
     """What the split's own step for padding and idle SMs has to say."""
     if first.shape_tax is None:
-        return f"shape alone, by `what is left` at batch {first.batch}: no site's shape factor is known here"
-    return f"shape alone, by `what is left` at batch {first.batch}: {units.ratio(first.shape_tax)}"
+        return f"what padding and idle SMs cost batch {first.batch} is not known: no site's shape factor is"
+    speed = units.ratio(first.shape_tax)
+    return f"without padding and idle SMs, batch {first.batch} is modelled at {speed} its speed"

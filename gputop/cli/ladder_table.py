@@ -29,8 +29,8 @@ HEADINGS = (
 FILES_SHOWN = 3
 MARK = "* "
 """Before a ratio against another rung than the one above."""
-HIT = {True: "hit", False: "miss", None: "open"}
-"""Open: the interval of the gain straddles a bound of the predicted one."""
+HIT = {True: "hit", False: "miss", None: "undecided"}
+"""Undecided: the interval of the gain straddles a bound of the predicted one."""
 BY_GAIN = "by the gain alone where it has no interval"
 
 

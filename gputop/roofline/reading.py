@@ -120,18 +120,19 @@ def what_is_left(floor_s: float | None, terms: Terms, time_s: float | None) -> L
         *((name, stretched.get(name)) for name in TERMS[2:]),
     ]
     parts = [Part("floor", floor_s)]
-    model_s = floor_s
+    model_s, by = floor_s, "floor"
     for name, term_s in joining:
         if model_s is None or term_s is None:
             parts.append(Part(name, None))
             continue
         parts.append(Part(name, max(0.0, term_s - model_s)))
-        model_s = max(model_s, term_s)
+        if term_s > model_s:
+            model_s, by = term_s, name
     if model_s is None or time_s is None:
         return Left((*parts, Part("unexplained", None)))
     unexplained_s = time_s - fsum(part.seconds for part in parts if part.seconds is not None)
-    note = f"the model is {model_s / time_s:.2f} times the time" if 0 < time_s < model_s else ""
-    return Left((*parts, Part("unexplained", unexplained_s)), note)
+    over = f"modelled at {model_s / time_s:.2f} times what was measured, by {by} alone" if time_s > 0 else ""
+    return Left((*parts, Part("unexplained", unexplained_s)), over if time_s < model_s else "")
 
 
 def _explained_s(known: Mapping[str, float]) -> float:

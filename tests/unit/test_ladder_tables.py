@@ -80,9 +80,9 @@ def test_a_mark_takes_no_column_of_the_table(width: int) -> None:
     assert max(map(len, lines[2 : 3 + len(shipped.entries)])) <= width
 
 
-def test_a_prediction_is_open_where_the_gains_interval_straddles_its_bound() -> None:
+def test_a_prediction_is_undecided_where_the_gains_interval_straddles_its_bound() -> None:
     assert [hit_word(each) for each in (A, B, C)] == ["", "hit", "miss"]
-    assert hit_word(replace(B, hit=None)) == "open"
+    assert hit_word(replace(B, hit=None)) == "undecided"
     assert hit_word(replace(B, hit=None, ratio_before=None)) == "", "nothing was measured"
 
 
@@ -214,12 +214,14 @@ def test_a_sweep_shows_what_is_repaid_beside_what_was_forecast() -> None:
     assert lines[-2:] == [
         "repaid: 1.60× at batch 4 over batch 1; forecast 2.00× by the terms at batch 4, with the 1.00 ms of"
         " batch 1 that no term explains paid once a pass",
-        "shape alone, by `what is left` at batch 1: 1.70×",
+        "without padding and idle SMs, batch 1 is modelled at 1.70× its speed",
     ]
     assert next(x for x in lines if x.startswith("    4")).split()[10] == "2.00×"
     unknown = batch_lines(ladder(replace(one, shape_tax=None, model_s=None), four), WIDE)
     assert "not forecast" in unknown[-2]
-    assert "no site's shape factor is known" in unknown[-1]
+    assert "is not known: no site's shape factor is" in unknown[-1]
+    explained = batch_lines(ladder(replace(one, model_s=3e-3), four), WIDE)
+    assert "that no term explains" not in explained[-2], "there is no such time"
     assert "nothing is repaid" in batch_lines(ladder(one, replace(four, ratio_first=0.9)), WIDE)[-1]
 
 

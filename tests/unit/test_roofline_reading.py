@@ -94,7 +94,7 @@ def test_what_is_left_by_hand() -> None:
 def test_a_model_above_the_time_says_so() -> None:
     split = what_is_left(1.0, Terms(compute_s=1.0, dram_s=0.5, l2_s=3.0), 2.0)
     assert split.get("unexplained") == -1.0
-    assert split.note == "the model is 1.50 times the time"
+    assert split.note == "modelled at 1.50 times what was measured, by l2 alone"
 
 
 def test_without_a_floor_nothing_is_split() -> None:
