@@ -33,6 +33,8 @@ class PreparedLane:
     gate: Gate
     pass_s: float
     """The shortest, poisoning included: good for choosing how to sample, never shown."""
+    sample_s: float | None = None
+    """How long a sample of it takes, once that was tried."""
 
 
 class PreparedLanes:

@@ -20,7 +20,9 @@ MOST_PASSES = 200
 PHASE_PASSES = 5
 """Most passes behind one sample of a phase: short phases are noisy one pass at a time."""
 TRIED_S = 0.05
-"""A sample that is expected to be over sooner is tried to know how long it takes."""
+"""A sample that is expected to take longer is tried with the fewest passes to know how long it takes."""
+LONGEST_TRIED_S = 0.5
+"""A pass that takes longer is not run once more for that."""
 WARM_UP_S = 0.3
 STEADY = 0.03
 """Warm when two samples in a row differ by less than this. Where a sample takes longer than the warm-up, none
@@ -107,19 +109,30 @@ def sample_lanes(
 
 
 def expected_sample_s(lane: PreparedLane) -> float:
-    """About how long one sample of a lane takes, its phases included.
+    """About how long one sample of a lane takes, its phases included; found once, by trying unless a pass
+    takes too long for that.
 
-    A short one is tried: what starts and ends a recording of phases may take longer than the passes. Its pass
-    is tried before: the lane's own time of it is a poisoned one's, and samples are of more passes than that.
+    What a sample runs besides its passes is its backend's: a device is timed by two clocks in turn, a recording
+    of phases has a pass to warm up, and starting and ending it may take longer than short passes do.
     """
-    passes = _passes(lane.pass_s)
+    if lane.sample_s is None:
+        lane.sample_s = _tried_s(lane)
+    return lane.sample_s
+
+
+def _tried_s(lane: PreparedLane) -> float:
+    passes = few = _passes(lane.pass_s)
     expected_s = (passes + _phase_passes(passes)) * lane.pass_s
-    if expected_s > TRIED_S:
+    if lane.pass_s > LONGEST_TRIED_S:
         return expected_s
-    passes = _passes(lane.prepared.sample_pass(passes).wall_s)
+    if expected_s > TRIED_S:
+        few = FEWEST_PASSES
+    else:
+        # The lane's own time of a pass is a poisoned one's, and samples are of more passes than that.
+        passes = few = _passes(lane.prepared.sample_pass(passes).wall_s)
     start = perf_counter()
-    _sample(LaneSamples(lane, passes), split=True)
-    return perf_counter() - start
+    _sample(LaneSamples(lane, few), split=True)
+    return (perf_counter() - start) * (passes + _phase_passes(passes)) / (few + _phase_passes(few))
 
 
 def _warm_up(lane: LaneSamples, stop: Stop) -> None:

@@ -116,6 +116,21 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
+def twice(clock: Clock, pass_s: float) -> Passes:
+    """Passes that a sample runs twice each, for two clocks, and one more before its phases, as a device does."""
+
+    class Twice(Passes):
+        def sample_pass(self, passes: int) -> PassTimes:
+            clock.now_s += 2 * passes * pass_s
+            return super().sample_pass(passes)
+
+        def sample_phases(self, passes: int) -> tuple[PhaseTimes, ...]:
+            clock.now_s += (1 + passes) * pass_s
+            return super().sample_phases(passes)
+
+    return Twice(pass_s)
+
+
 def ticking(clock: Clock, pass_s: float, sample_s: float = 0.02) -> Passes:
     """Passes of which a sample takes as long as `sample_s` says."""
 
@@ -141,6 +156,18 @@ def test_what_a_short_sample_takes_is_found_by_trying(clock: Clock) -> None:
     assert short.samples == [9, 81], "as many passes as a warm sample has"
     assert expected_sample_s(PreparedLane(PLAN, long, PASSED, long.pass_s)) == pytest.approx(4.0)
     assert not long.samples, "known without"
+
+
+def test_a_sample_that_runs_each_pass_by_two_clocks_is_expected_to_take_as_long(clock: Clock) -> None:
+    """Else copies for an A/A floor fill a window that was to compare two plans."""
+    slow = twice(clock, 0.05)
+    lane = PreparedLane(PLAN, slow, PASSED, slow.pass_s)
+    before_s = clock.now_s
+    assert expected_sample_s(lane) == pytest.approx(8 * slow.pass_s, rel=0.1)
+    assert slow.samples == [2]
+    assert expected_sample_s(lane) == lane.sample_s
+    assert slow.samples == [2], "tried once"
+    assert clock.now_s - before_s == pytest.approx(6 * slow.pass_s)
 
 
 def test_a_round_that_can_not_end_in_time_is_not_begun(clock: Clock) -> None:
