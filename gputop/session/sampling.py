@@ -112,8 +112,8 @@ def expected_sample_s(lane: PreparedLane) -> float:
     """About how long one sample of a lane takes, its phases included; found once, by trying unless a pass
     takes too long for that.
 
-    What a sample runs besides its passes is its backend's: a device is timed by two clocks in turn, a recording
-    of phases has a pass to warm up, and starting and ending it may take longer than short passes do.
+    What a sample runs besides its passes is its backend's: a device is timed by two clocks in turn, a
+    recording of phases has a pass to warm up, and starting and ending it may take longer than short passes.
     """
     if lane.sample_s is None:
         lane.sample_s = _tried_s(lane)

@@ -117,7 +117,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def twice(clock: Clock, pass_s: float) -> Passes:
-    """Passes that a sample runs twice each, for two clocks, and one more before its phases, as a device does."""
+    """Passes that a sample runs twice, for two clocks, and once more before its phases: as a device does."""
 
     class Twice(Passes):
         def sample_pass(self, passes: int) -> PassTimes:
