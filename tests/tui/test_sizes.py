@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from textual.events import Resize
+
 from gputop.results import Health
 from gputop.tui.app import GputopApp
 from gputop.tui.widgets.device_line import second_line
+from gputop.tui.widgets.pane import Pane
+from gputop.tui.widgets.terms import TermsView, terms_text
 from tests.tui.conftest import Running
 from tests.tui.screen import table, text_of, until, until_shown
+from tests.tui.test_state import measured, started
 
 ALWAYS = ("phase", "time_s")
 SITES = ("embed", "ln1", "qkv", "attention", "wo", "ln2", "w1", "w2", "lnf", "head")
@@ -109,3 +114,44 @@ async def test_tall_terminals_take_the_worst_phase_apart(running: Running) -> No
         assert "dispatch" in shown
         await pilot.press("tab", "down", "down")
         await until_shown(pilot, "qkv: the time that each resource alone would take")
+
+
+async def test_the_terms_have_their_bars_though_they_were_drawn_without_a_width(running: Running) -> None:
+    async with running(size=(140, 45)) as (app, pilot, _):
+        terms = app.screen.query_one(TermsView)
+        await until(pilot, lambda: terms.display and "█" in str(terms.render()), "its bars")
+        terms.put(terms_text(app.state, None, 0))
+        assert "█" not in str(terms.render())
+        terms.post_message(Resize(terms.size, terms.size))
+        await until(pilot, lambda: "█" in str(terms.render()), "its bars again")
+
+
+def test_a_heading_that_is_too_long_takes_no_second_line() -> None:
+    state = measured(started())
+    heading = terms_text(state, "w2", 50).plain.splitlines()[0]
+    assert len(heading) == 50
+    assert heading.endswith("…")
+
+
+async def test_where_one_line_is_left_it_is_a_rows(running: Running) -> None:
+    async with running(size=(80, 24)) as (app, pilot, _):
+        pane = app.screen.query_one("#toggles-pane", Pane)
+        await until(pilot, lambda: pane.table.row_count > 1, "its rows")
+        pane.styles.height = 1
+        await until(pilot, lambda: pane.content_size.height == 1, "its one line")
+        await pilot.pause()
+        assert not pane.query_one(".more").display
+        pane.styles.height = 2
+        await until(pilot, lambda: pane.content_size.height == 2, "its two lines")
+        await until_shown(pilot, f"1 of {pane.table.row_count} rows")
+
+
+async def test_the_row_of_a_plan_chosen_elsewhere_comes_into_view(running: Running) -> None:
+    async with running(size=(80, 15)) as (app, pilot, _):
+        ladder = table(app, "ladder")
+        await until(pilot, lambda: ladder.highlighted_key == "cpu-blas", "the rung")
+        seen = ladder.scrollable_content_region.height
+        assert seen < ladder.row_count
+        await pilot.press("end", "t", "enter")
+        await until(pilot, lambda: (ladder.highlighted_key or "").startswith("+cpu-blas,"), "the plan's row")
+        await until_shown(pilot, "└")

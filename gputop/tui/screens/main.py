@@ -190,6 +190,11 @@ class MainScreen(Screen[None]):
     def _divide(self) -> None:
         self._divide_left()
         self._divide_right()
+        self._count_rows()
+        # A pane that was hidden gets its size with the next drawing.
+        self.call_after_refresh(self._count_rows)
+
+    def _count_rows(self) -> None:
         for pane in self.query(Pane):
             pane.count_rows()
 

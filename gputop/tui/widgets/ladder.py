@@ -130,7 +130,20 @@ class LadderTable(KeyedTable):
 
     def __init__(self) -> None:
         super().__init__(COLUMNS, id="ladder")
+        self._current: str | None = None
 
     def show(self, state: State) -> None:
         self.relabel({"time": ladder_unit(state)} if state.seen or state.ladder else {})
         self.show_rows(ladder_rows(state, self.widths.get("binds", 0)))
+        if state.current_word != self._current:
+            self._current = state.current_word
+            self._follow(state.current_word)
+
+    def _follow(self, word: str | None) -> None:
+        """A plan that was chosen in another pane gets a row of its own, perhaps below those in view.
+
+        One that was chosen in this one is where the cursor is, or was.
+        """
+        if word is not None and not self.has_focus:
+            self.highlight(word)
+            self.highlight(CHANGED + word)

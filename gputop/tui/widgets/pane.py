@@ -49,8 +49,9 @@ class Pane(Vertical):
         """Show or hide the count of rows, by the room there is."""
         room = self.content_size.height - self._beside_rows
         rows = self.table.row_count
-        self._more.display = self.table.display and room > 0 and rows > room
-        self._more.put(Text(f"{max(0, room - 1)} of {rows} rows"))
+        # In the only line there is, a row says more than a count.
+        self._more.display = self.table.display and 1 < room < rows
+        self._more.put(Text(f"{room - 1} of {rows} rows"))
 
     def on_resize(self, event: events.Resize) -> None:
         self.count_rows()

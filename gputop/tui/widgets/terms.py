@@ -27,8 +27,12 @@ def terms_text(state: State, site: str | None, width: int) -> Text:
     full_s = max([row.time_s, *(value_s for _, value_s in terms)])
     room = max(1, width - LABEL_WIDTH - VALUE_WIDTH - 1)
     text = Text(no_wrap=True, overflow="ellipsis")
-    text.append(row.phase, Style(color=TEXT, bold=True))
-    text.append(": the time that each resource alone would take, and what it took\n", Style(color=MUTED))
+    heading = Text.assemble(
+        (row.phase, Style(color=TEXT, bold=True)),
+        (": the time that each resource alone would take, and what it took", Style(color=MUTED)),
+    )
+    heading.truncate(max(1, width), overflow="ellipsis")
+    text.append_text(heading).append("\n")
     _line(text, "measured", row.time_s, unit, full_s, room, EXCESS, EXCESS_CELL)
     if row.floor_s is not None:
         _line(text, "floor", row.floor_s, unit, full_s, room, FLOOR, SOLID)
@@ -62,8 +66,17 @@ def _line(
 class TermsView(Quiet):
     """Fills the room that a tall terminal leaves below the phases."""
 
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._subject: tuple[State, str | None] = State(), None
+
     def show(self, state: State, site: str | None, spare: int) -> None:
         """Shown whole in `spare` rows, or not at all."""
+        self._subject = state, site
         text = terms_text(state, site, self.content_size.width)
         self.display = bool(text) and text.plain.count("\n") + self.gutter.height <= spare
         self.put(text)
+
+    def on_resize(self) -> None:
+        # While it was hidden it had no width, and its bars none.
+        self.put(terms_text(*self._subject, self.content_size.width))
