@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.style import Style
 from rich.text import Text
+from textual.widget import Widget
 
 from gputop.tui.format import EXCESS_CELL, SOLID, TimeUnit
 from gputop.tui.palette import EXCESS, FAINT, FLOOR, MUTED, TERMS, TEXT
@@ -73,10 +74,15 @@ class TermsView(Quiet):
     def show(self, state: State, site: str | None, spare: int) -> None:
         """Shown whole in `spare` rows, or not at all."""
         self._subject = state, site
-        text = terms_text(state, site, self.content_size.width)
+        text = terms_text(state, site, self._width)
         self.display = bool(text) and text.plain.count("\n") + self.gutter.height <= spare
         self.put(text)
 
+    @property
+    def _width(self) -> int:
+        """That of its text: from what it stands in, as it has none of its own while it is hidden."""
+        assert isinstance(self.parent, Widget)
+        return self.parent.content_size.width - self.gutter.width
+
     def on_resize(self) -> None:
-        # While it was hidden it had no width, and its bars none.
-        self.put(terms_text(*self._subject, self.content_size.width))
+        self.put(terms_text(*self._subject, self._width))
