@@ -117,10 +117,11 @@ def test_what_no_screen_can_show_is_refused_before_it_opens(
     [
         ((), "nothing at a path of ours"),
         (("notes.txt",), "nothing at a path of ours"),
+        (("measure/blocker.cu",), "kernels that measure, and those are gputop's own"),
         (("gemm/01_naive.cu", "01_naiv.cu"), "no kernel is compiled from '01_naiv.cu'"),
         (("gemm/01_naive.cu", "09_wmma.cu"), "Did you mean 'gemm/09_wmma.cu'?"),
     ],
-    ids=["empty", "no source", "no such kernel", "outside its family"],
+    ids=["empty", "no source", "none that is run", "no such kernel", "outside its family"],
 )
 def test_a_kernels_folder_that_would_be_passed_over_is_refused(
     files: tuple[str, ...],
