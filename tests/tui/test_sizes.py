@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+import pytest
 from textual.events import Resize
 
 from gputop.results import Health
 from gputop.tui.app import GputopApp
+from gputop.tui.palette import TERMS
 from gputop.tui.widgets.device_line import second_line
 from gputop.tui.widgets.pane import Pane
 from gputop.tui.widgets.terms import TermsView, terms_text
@@ -18,6 +20,7 @@ from tests.tui.test_state import measured, started
 
 ALWAYS = ("phase", "time_s")
 SITES = ("embed", "ln1", "qkv", "attention", "wo", "ln2", "w1", "w2", "lnf", "head")
+LETTERS = {mark.letter for mark in TERMS}
 TOTALS = ("sum", "gaps", "device", "wall", "residual")
 
 
@@ -124,6 +127,23 @@ async def test_the_terms_have_their_bars_though_they_were_drawn_without_a_width(
         assert "█" not in str(terms.render())
         terms.post_message(Resize(terms.size, terms.size))
         await until(pilot, lambda: "█" in str(terms.render()), "its bars again")
+
+
+@pytest.mark.parametrize("lines", range(12))
+def test_the_terms_fit_into_the_lines_that_there_are_the_smallest_left_out_first(lines: int) -> None:
+    state = measured(started())
+    whole, fitted = (terms_text(state, "w2", 90, most).plain.splitlines() for most in (None, lines))
+    assert len(fitted) <= lines
+    if len(whole) <= lines:
+        assert fitted == whole
+    elif lines == 6:
+        assert [line[0] for line in fitted[3:-1]] == ["C", "D"], "without the launch"
+    if fitted and len(fitted) < len(whole):
+        assert "slowest of" in fitted[0]
+        shown, left = set(fitted[1:]), set(whole[1:]) - set(fitted[1:])
+        assert any(line.startswith("unexplained") for line in shown)
+        bars = {line.count("█") for line in left}
+        assert max(bars) <= min(line.count("█") for line in shown if line.split()[0] in LETTERS)
 
 
 def test_a_heading_that_is_too_long_takes_no_second_line() -> None:

@@ -7,17 +7,26 @@ from rich.text import Text
 from textual.widget import Widget
 
 from gputop.tui.format import EXCESS_CELL, SOLID, TimeUnit
-from gputop.tui.palette import EXCESS, FAINT, FLOOR, MUTED, TERMS, TEXT
+from gputop.tui.palette import EXCESS, FAINT, FLOOR, MUTED, TERMS, TEXT, TermMark
 from gputop.tui.state import State
 from gputop.tui.widgets.phase_table import lane_unit, worst_phase
 from gputop.tui.widgets.quiet import Quiet
 
+Term = tuple[TermMark, float]
+"""How a term is drawn, and its seconds."""
+
+HEADING_AND_MEASURED = 2
+FEWEST_TERMS = 2
 LABEL_WIDTH = 12
 VALUE_WIDTH = 9
 
 
-def terms_text(state: State, site: str | None, width: int) -> Text:
-    """The phase at `site`, or the one with the largest excess; empty before the first window."""
+def terms_text(state: State, site: str | None, width: int, lines: int | None = None) -> Text:
+    """The phase at `site`, or the one with the largest excess; empty before the first window.
+
+    In at most so many `lines`: the smallest terms are left out first, and it is empty where fewer than
+    `FEWEST_TERMS` would be left of more.
+    """
     rows = state.lane.rows if state.lane else ()
     row = next((row for row in rows if row.phase == site), None) or worst_phase(state)
     if row is None or row.time_s is None or state.lane is None:
@@ -25,12 +34,22 @@ def terms_text(state: State, site: str | None, width: int) -> Text:
     unit = lane_unit(state.lane)
     known = [(mark, getattr(row, f"{mark.term}_s", None)) for mark in TERMS]
     terms = [(mark, value_s) for mark, value_s in known if value_s is not None]
+    every = len(terms)
+    if lines is not None:
+        # What is asked first is where the time is: the smallest terms say least of that.
+        others = HEADING_AND_MEASURED + (row.floor_s is not None) + (row.unexplained_s is not None)
+        terms = _largest(terms, lines - others)
+        if len(terms) < min(every, FEWEST_TERMS):
+            return Text("")
     full_s = max([row.time_s, *(value_s for _, value_s in terms)])
     room = max(1, width - LABEL_WIDTH - VALUE_WIDTH - 1)
     text = Text(no_wrap=True, overflow="ellipsis")
     heading = Text.assemble(
         (row.phase, Style(color=TEXT, bold=True)),
-        (": the time that each resource alone would take, and what it took", Style(color=MUTED)),
+        (
+            f": the time that {_which(len(terms), every)} alone would take, and what it took",
+            Style(color=MUTED),
+        ),
     )
     heading.truncate(max(1, width), overflow="ellipsis")
     text.append_text(heading).append("\n")
@@ -43,6 +62,16 @@ def terms_text(state: State, site: str | None, width: int) -> Text:
     if row.unexplained_s is not None:
         _line(text, "unexplained", row.unexplained_s, unit, full_s, room, MUTED, EXCESS_CELL)
     return text
+
+
+def _largest(terms: list[Term], most: int) -> list[Term]:
+    """The largest, in the order in which they stand."""
+    kept = sorted(terms, key=lambda term: -term[1])[: max(0, most)]
+    return [term for term in terms if term in kept]
+
+
+def _which(shown: int, every: int) -> str:
+    return "each resource" if shown == every else f"each of the {shown} slowest of {every} resources"
 
 
 def _line(
@@ -69,14 +98,13 @@ class TermsView(Quiet):
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self._subject: tuple[State, str | None] = State(), None
+        self._subject: tuple[State, str | None, int] = State(), None, 0
 
     def show(self, state: State, site: str | None, spare: int) -> None:
-        """Shown whole in `spare` rows, or not at all."""
-        self._subject = state, site
-        text = terms_text(state, site, self._width)
-        self.display = bool(text) and text.plain.count("\n") + self.gutter.height <= spare
-        self.put(text)
+        """In at most `spare` rows, or not at all."""
+        self._subject = state, site, spare - self.gutter.height
+        self.put(text := self._text())
+        self.display = bool(text)
 
     @property
     def _width(self) -> int:
@@ -85,4 +113,8 @@ class TermsView(Quiet):
         return self.parent.content_size.width - self.gutter.width
 
     def on_resize(self) -> None:
-        self.put(terms_text(*self._subject, self._width))
+        self.put(self._text())
+
+    def _text(self) -> Text:
+        state, site, lines = self._subject
+        return terms_text(state, site, self._width, lines)
