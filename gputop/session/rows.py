@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gputop import roofline, stats
-from gputop.reconcile import residual_s
+from gputop.reconcile import residual_note, residual_s
 from gputop.results import SCHEMA_PHASES, Comparison, Delta, DeviceFacts, Health, Row
 from gputop.roofline import Floor, Terms
 from gputop.roofline.rates import total
@@ -241,7 +241,8 @@ def _totals(
         **_delta_columns(comparison.get("wall") if comparison else None),
         status=_status(_delta_status(comparison, "wall"), shared),
     )
-    yield replace(base, phase="residual", time_s=residual_s(device.median, sum_s, gaps_s))
+    left_s = residual_s(device.median, sum_s, gaps_s)
+    yield replace(base, phase="residual", time_s=left_s, status=residual_note(left_s, device.median))
 
 
 def pace(binds: Iterable[tuple[str, float]]) -> str | None:
