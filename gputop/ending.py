@@ -31,7 +31,8 @@ def heeded() -> tuple[signal.Signals, ...]:
 
 @contextlib.contextmanager
 def unwinding() -> Iterator[None]:
-    """Within, the first of the signals raises Ended in the main thread; more of them change nothing."""
+    """Within, the first of the signals raises Ended in the main thread. A second changes nothing, as some are
+    sent twice; a third ends the process at once, whatever holds up the unwinding."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -39,7 +40,7 @@ def unwinding() -> Iterator[None]:
 
     def end(number: int, frame: FrameType | None) -> None:
         for other in before:
-            signal.signal(other, signal.SIG_IGN)
+            signal.signal(other, lambda *_: at_once())
         raise Ended(number)
 
     try:

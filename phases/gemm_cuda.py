@@ -60,7 +60,7 @@ class Variant:
     pdl: bool = False
     """Its kernel keeps to the rule of kernels/include/dependent.cuh."""
     part_waits: float | None = None
-    """As in `Blocking`, and so is this:"""
+    """As in `Blocking`, like the two below."""
     stores: int | None = None
     beyond: int = 0
 

@@ -40,7 +40,8 @@ def _run(options: argparse.Namespace) -> int:
         ceilings = bench.survive(
             lambda: bench.client.calibrate(force=options.force, on_progress=bench.narrator.progress)
         )
-        if not bench.opened.device.recording and ceilings.time_utc < begun_utc:
+        kept = not (options.force or bench.opened.device.recording)
+        if kept and ceilings.time_utc < begun_utc:
             bench.narrator.note(
                 f"measured at {ceilings.time_utc}, by an earlier start; --force measures anew"
             )

@@ -26,15 +26,22 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from gputop.cli.probes import PROBES, answer_apart
+    from gputop.cli.probes import PROBES, Asking
     from gputop.cli.terminal import Narrator, Terminal, print_data
 
     narrator = Narrator()
     findings: list[tuple[Probe, Finding]] = []
+    asking = Asking()
     with ThreadPoolExecutor(max_workers=4) as pool:
-        for probe, answer in [(probe, pool.submit(answer_apart, probe)) for probe in PROBES]:
-            narrator.progress(f"looking for {probe.name}, {len(findings) + 1} of {len(PROBES)}")
-            findings.append((probe, answer.result()))
+        try:
+            for probe, answer in [(probe, pool.submit(asking.answer, probe)) for probe in PROBES]:
+                narrator.progress(f"looking for {probe.name}, {len(findings) + 1} of {len(PROBES)}")
+                findings.append((probe, answer.result()))
+        except BaseException:
+            # Whoever ends it does not wait for a package that takes its time to load.
+            pool.shutdown(wait=False, cancel_futures=True)
+            asking.give_up()
+            raise
     narrator.clear()
     print_data(*_lines(findings, Terminal.of(sys.stdout)))
     needed = ("always", "cuda") if options.backend == "cuda" else ("always",)

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from gputop import installing, units
-from gputop.backends.cuda import cuptilib, driver
+from gputop.backends.cuda import driver
 from gputop.backends.cuda.devices import Visible, choose, visible_devices
 from gputop.errors import NotHere
 from gputop.workerprocess import worker_environment
@@ -172,6 +172,8 @@ def _nvmath() -> str:
 
 
 def _cupti() -> str:
+    from gputop.backends.cuda import cuptilib
+
     cupti = cuptilib.load()
     if cupti is None:
         raise Absent("not found", installing.extra("cupti"))
@@ -307,22 +309,36 @@ def answer(probe: Probe) -> Finding:
         return Finding("broken", f"{type(error).__name__}: {_first_line(error)}", probe.mend)
 
 
-def answer_apart(probe: Probe) -> Finding:
-    """The answer, from a process of its own."""
-    command = [sys.executable, "-P", "-m", "gputop.cli.probes", probe.name]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=PATIENCE_S, env=worker_environment(), check=False
-        )
-    except subprocess.TimeoutExpired:
-        return Finding("broken", f"no answer within {PATIENCE_S:.0f} s", probe.mend)
-    if done.returncode < 0:
-        name = signal.Signals(-done.returncode).name
-        return Finding("broken", f"asking for it ended Python by {name}", probe.mend)
-    try:
-        return Finding(**json.loads(done.stdout.splitlines()[-1]))
-    except (IndexError, ValueError, TypeError):
-        return Finding("broken", f"asking for it ended Python with code {done.returncode}", probe.mend)
+class Asking:
+    """Answers from processes of their own, from any thread."""
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[bytes]] = set()
+
+    def answer(self, probe: Probe) -> Finding:
+        command = [sys.executable, "-P", "-m", "gputop.cli.probes", probe.name]
+        pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
+        with subprocess.Popen(command, stdout=pipe, stderr=nowhere, env=worker_environment()) as process:
+            self._running.add(process)
+            try:
+                said, _ = process.communicate(timeout=PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return Finding("broken", f"no answer within {PATIENCE_S:.0f} s", probe.mend)
+            finally:
+                self._running.discard(process)
+        if process.returncode < 0:
+            name = signal.Signals(-process.returncode).name
+            return Finding("broken", f"asking for it ended Python by {name}", probe.mend)
+        try:
+            return Finding(**json.loads(said.splitlines()[-1]))
+        except (IndexError, ValueError, TypeError):
+            return Finding("broken", f"asking for it ended Python with code {process.returncode}", probe.mend)
+
+    def give_up(self) -> None:
+        """End the processes that still run."""
+        for process in tuple(self._running):
+            process.kill()
 
 
 def _first_line(error: Exception) -> str:

@@ -32,7 +32,7 @@ class Action:
 
     def idle(self, state: State) -> bool:
         """Whether it would do nothing in this state."""
-        return self.stops and state.replaying and state.measuring
+        return self.stops and state.nothing_to_stop
 
     @property
     def binding(self) -> Binding:

@@ -53,6 +53,8 @@ TOAST_S = 8.0
 """How long a message of what went wrong floats over the screen; the line below keeps it."""
 RECORDING = "h200"
 """The shipped recording that one key opens."""
+COMPOSING_S = 0.05
+"""How often a screen that is put together is looked at by what is to end it."""
 AGE_S = 1.0
 """How often ages and the log are brought up to date."""
 STDIN = 0
@@ -106,8 +108,12 @@ class GputopApp(App[int]):
         self.push_screen(self._main)
         self.set_interval(AGE_S, self._grow_older)
 
-    def _end(self, code: int) -> None:
-        self.exit(return_code=code)
+    def _end(self, code: int, reason: str | None = None) -> None:
+        """Leave; a screen that is still put together is waited for, as it can't be left half mounted."""
+        if self._main.stands:
+            self.exit(code, return_code=code, message=reason)
+        else:
+            asyncio.get_running_loop().call_later(COMPOSING_S, self._end, code, reason)
 
     def on_unmount(self) -> None:
         self._sampler.finish()
@@ -152,7 +158,7 @@ class GputopApp(App[int]):
     def _grow_older(self) -> None:
         if self._has_terminal and not os.isatty(STDIN):
             # It was closed, and nobody said so: measuring on would keep the device from others for good.
-            self.exit()
+            self._end(0)
         if not self._main.stands:
             return
         self._main.show_age(self._clock())
@@ -169,7 +175,7 @@ class GputopApp(App[int]):
         self._learn(states.device_ready(self.state, message.opened, self.options))
 
     def on_cannot_open(self, message: CannotOpen) -> None:
-        self.exit(message.exit_code, return_code=message.exit_code, message=message.reason)
+        self._end(message.exit_code, message.reason)
 
     def on_reopened(self, message: Reopened) -> None:
         self.options = message.options
@@ -294,7 +300,7 @@ class GputopApp(App[int]):
     # Keys
 
     def action_stop_or_go(self) -> None:
-        if self.state.replaying and self.state.measuring:
+        if self.state.nothing_to_stop:
             self.notify("There is nothing to stop: a recording is shown, and nothing is measured.")
             return
         self.become(states.stop_or_go(self.state))

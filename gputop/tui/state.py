@@ -134,6 +134,11 @@ class State:
         """Whether a recording is shown: windows are looked up in it, and nothing is measured."""
         return self.opened is not None and bool(self.opened.device.recording)
 
+    @property
+    def nothing_to_stop(self) -> bool:
+        """Whether stopping would stop nothing."""
+        return self.replaying and self.measuring
+
     def rung(self, rung_id: str) -> RungView | None:
         return next((rung for rung in self.rungs if rung.id == rung_id), None)
 

@@ -44,6 +44,7 @@ jobs_that_fit() {
     [ "$by_cores" -ge 1 ] && echo "$by_cores" || echo 1
 }
 jobs=${JOBS:-$(jobs_that_fit)}
+[ "$jobs" -ge 1 ] 2> /dev/null || { echo "run_all.sh: JOBS is how many steps run at once, not '$jobs'" >&2; exit 2; }
 
 # Caches of their own, empty at first: the first result is timed cold and then warm.
 XDG_CACHE_HOME=$(mktemp -d)
@@ -51,6 +52,9 @@ XDG_CACHE_HOME=$(mktemp -d)
 XDG_STATE_HOME=$out/state
 export XDG_CACHE_HOME XDG_STATE_HOME PYTHONUNBUFFERED=1 GPUTOP_TIMES=1
 trap 'rm -rf "$XDG_CACHE_HOME"' EXIT
+# What runs in the background would outlive this shell, and the cache that it uses.
+stop() { kill $(jobs -p) 2> /dev/null; wait; exit 130; }
+trap stop INT TERM
 
 gputop() { "$python" -m gputop "$@"; }
 # A binding asks the driver for entry points that it may not have; only what kernels do is to count.
@@ -72,7 +76,10 @@ step() {
     [ "$left" -gt 5 ] || left=5
     [ "$limit" -le "$left" ] || limit=$left
     begun=$(date +%s.%N)
-    timeout --kill-after=5 "$limit" bash -c '"$@"' step "$@" > "$out/$name.txt" 2>&1
+    # A shell heeds no signal while it waits for a command, but while it waits for a job.
+    trap stop INT TERM
+    timeout --kill-after=5 "$limit" bash -c '"$@"' step "$@" > "$out/$name.txt" 2>&1 &
+    wait $!
     status=$?
     ended=$(date +%s.%N)
     [ "$status" -ne 124 ] || status="out of time"

@@ -91,6 +91,15 @@ def test_a_signal_to_end_leaves_as_q_does(either: Program, number: signal.Signal
     assert_left_as_found(either, worker)
 
 
+def test_a_signal_while_the_screen_is_put_together_leaves_as_q_does(program: Program) -> None:
+    program.until(lambda: ALTERNATE_SCREEN in program.screen.modes, "the screen's beginning")
+    os.kill(program.process.pid, signal.SIGTERM)
+    assert program.exit_code() == 143
+    assert "Traceback" not in program.screen.text
+    assert not program.screen.modes & (MOUSE_MODES | {ALTERNATE_SCREEN})
+    assert worker_of(program) is None
+
+
 @pytest.mark.parametrize("command", [COMMAND, REPLAY], ids=["live", "replay"])
 def test_a_terminal_that_obeys_nothing_gets_lines(command: list[str], homes: dict[str, str]) -> None:
     program = Program(command, {**homes, "TERM": "dumb"})

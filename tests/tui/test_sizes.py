@@ -146,6 +146,20 @@ def test_the_terms_fit_into_the_lines_that_there_are_the_smallest_left_out_first
         assert max(bars) <= min(line.count("█") for line in shown if line.split()[0] in LETTERS)
 
 
+@pytest.mark.parametrize("lines", [-3, 0, 2])
+def test_a_phase_without_terms_takes_no_more_lines_than_there_are_either(lines: int) -> None:
+    state = measured(started())
+    assert state.lane is not None
+    bare = replace(state.lane.rows[7], compute_s=None, dram_s=None, launch_s=None)
+    kept = (*state.lane.rows[:7], bare, *state.lane.rows[8:])
+    assert state.latest is not None
+    window = state.latest.window
+    lanes = tuple(replace(lane, rows=kept) for lane in window.lanes)
+    bared = replace(state, latest=replace(state.latest, window=replace(window, lanes=lanes)))
+    assert terms_text(bared, bare.phase, 90).plain.count("\n") == 4
+    assert terms_text(bared, bare.phase, 90, lines).plain == ""
+
+
 def test_a_heading_that_is_too_long_takes_no_second_line() -> None:
     state = measured(started())
     heading = terms_text(state, "w2", 50).plain.splitlines()[0]

@@ -167,6 +167,20 @@ def test_this_process_is_known_however_often_it_opens_the_device(monkeypatch: py
     assert again.nvml.health().others == ("pid 4711 python3", "pid 99001 python3")
 
 
+def test_a_stranger_is_not_claimed_where_the_first_opening_could_not_tell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waking, "_ours", {})
+    found = [SimpleNamespace(pid=OTHER, usedGpuMemory=None)]
+    module = nvml(nvmlDeviceGetComputeRunningProcesses=lambda _: found)
+    card = Visible(0, UUID, "NVIDIA H200", "90", 141 << 30)
+    waking.Awake(card, Nvml(UUID, module), None).claim()
+    again = waking.Awake(card, Nvml(UUID, module), Nvml(UUID, module).pids())
+    found.append(SimpleNamespace(pid=99_001, usedGpuMemory=None))
+    again.claim()
+    assert "pid 99001 python3" in (again.nvml.health().others or ())
+
+
 def test_two_processes_that_appear_at_once_are_none_of_ours() -> None:
     found = [SimpleNamespace(pid=OTHER, usedGpuMemory=None)]
     device = Nvml(UUID, nvml(nvmlDeviceGetComputeRunningProcesses=lambda _: found))

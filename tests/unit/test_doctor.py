@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +14,8 @@ import pytest
 from gputop import installing
 from gputop.backends.cuda.devices import Visible
 from gputop.cli import doctor, main
-from gputop.cli.probes import NO_DRIVER, PROBES, Finding, answer, answer_apart
+from gputop.cli.probes import NO_DRIVER, PROBES, Asking, Finding, answer
+from gputop.paths import PACKAGE
 from tests.unit.pretend import pretend_devices
 
 BY_NAME = {probe.name: probe for probe in PROBES}
@@ -42,7 +45,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_old_package_that_hides_the_nvml_binding_is_named(site: Path) -> None:
     (site / "pynvml").mkdir()
     (site / "pynvml" / "__init__.py").write_text("def nvmlInit(): pass\n")
-    finding = answer_apart(BY_NAME["nvml"])
+    finding = Asking().answer(BY_NAME["nvml"])
     assert finding.state == "broken"
     assert "hides nvidia-ml-py" in finding.detail
     assert " -m pip uninstall --yes pynvml && " in finding.mend
@@ -112,7 +115,7 @@ def test_where_nothing_is_visible_or_new_enough_doctor_says_so(monkeypatch: pyte
 
 def test_an_import_that_crashes_costs_only_its_own_answer(site: Path) -> None:
     (site / "cupy.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
-    finding = answer_apart(BY_NAME["cupy"])
+    finding = Asking().answer(BY_NAME["cupy"])
     assert finding.state == "broken"
     assert "SIGSEGV" in finding.detail
     assert finding.mend == installing.extra("cuda13")
@@ -120,14 +123,14 @@ def test_an_import_that_crashes_costs_only_its_own_answer(site: Path) -> None:
 
 def test_an_import_that_talks_and_fails_is_broken_and_not_missing(site: Path) -> None:
     (site / "torch.py").write_text("print('hello')\nraise ImportError('libcudart.so.13: no such file')\n")
-    finding = answer_apart(BY_NAME["torch"])
+    finding = Asking().answer(BY_NAME["torch"])
     assert (finding.state, finding.mend) == ("broken", installing.extra("torch"))
     assert "libcudart.so.13" in finding.detail
 
 
 def test_a_module_that_is_not_there_is_missing(site: Path) -> None:
     (site / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
-    finding = answer_apart(BY_NAME["torch"])
+    finding = Asking().answer(BY_NAME["torch"])
     assert (finding.state, finding.mend) == ("missing", installing.extra("torch"))
 
 
@@ -136,7 +139,7 @@ def test_a_binding_without_its_library_is_broken(site: Path) -> None:
     (site / "nvmath" / "bindings" / "cublasLt.py").write_text(
         "def get_version(): raise RuntimeError('Failure finding \"libcublasLt.so.13\"')\n"
     )
-    finding = answer_apart(BY_NAME["nvmath"])
+    finding = Asking().answer(BY_NAME["nvmath"])
     assert (finding.state, finding.mend) == ("broken", installing.extra("cuda13,blaslt"))
     assert 'cuBLASLt can\'t be loaded (Failure finding "libcublasLt.so.13")' in finding.detail
 
@@ -144,7 +147,7 @@ def test_a_binding_without_its_library_is_broken(site: Path) -> None:
 def test_the_wrong_plotting_interface_is_told_from_the_right_one(site: Path) -> None:
     (site / "plotext-5.3.2.dist-info").mkdir()
     (site / "plotext-5.3.2.dist-info" / "METADATA").write_text("Name: plotext\nVersion: 5.3.2\n")
-    finding = answer_apart(BY_NAME["plotext"])
+    finding = Asking().answer(BY_NAME["plotext"])
     assert finding.state == "broken"
     assert "5.3.2" in finding.detail
     assert "plotext>=6.1,<7" in finding.mend
@@ -181,3 +184,37 @@ def test_without_a_driver_that_is_said_first_and_what_is_missing_besides() -> No
     assert said.endswith("\nMissing besides: cupy, nvrtc: add it")
     places = [probe.name for probe in PROBES if probe.need == "cuda"]
     assert places[0] == "driver"
+
+
+def doctor_with(site: Path) -> subprocess.Popen[str]:
+    """The program itself, with these modules before the installed ones."""
+    return subprocess.Popen(
+        (sys.executable, "-m", "gputop", "doctor"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(site), str(PACKAGE.parent)))},
+    )
+
+
+def test_doctor_answers_where_what_all_else_needs_is_broken(site: Path) -> None:
+    (site / "numpy").mkdir()
+    (site / "numpy" / "__init__.py").write_text("raise ImportError('numpy was built for another Python')\n")
+    said, complaint = doctor_with(site).communicate(timeout=120.0)
+    assert re.search(r"broken +numpy", said), complaint
+    assert "built for another Python" in said
+
+
+def test_doctor_told_to_end_waits_for_no_package(site: Path, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    os.mkfifo(told)
+    (site / "torch.py").write_text(
+        f"import os, signal\nopen({str(told)!r}, 'w').write(str(os.getpid()))\nsignal.pause()\n"
+    )
+    process = doctor_with(site)
+    asked = int(told.read_text())
+    process.terminate()
+    _, complaint = process.communicate(timeout=60.0)
+    assert process.returncode == 143
+    assert "Traceback" not in complaint
+    assert not Path(f"/proc/{asked}").exists()

@@ -31,11 +31,12 @@ def test_phases_that_took_twice_the_pass_are_said_to() -> None:
     shown = {"device": 0.0667, "sum": 0.1355, "gaps": 0.0005, "residual": 0.0}
     rows = [
         Row(
-            schema=SCHEMA_PHASES, time_utc="t", window=1, samples=3, backend="cpu", device="a device", driver=None,
-            workload="mini", batch=1, seq=64, rung="cpu-batch", plan="cpu-batch", phase=phase, time_s=time_s,
+            schema=SCHEMA_PHASES, time_utc="t", window=1, samples=3, backend="cpu", device="a device",
+            driver=None, workload="mini", batch=1, seq=64, rung="cpu-batch", plan="cpu-batch", phase=phase,
+            time_s=time_s,
         )
         for phase, time_s in shown.items()
     ]  # fmt: skip
     *_, residual = reconciled(rows)
     assert residual.time_s == pytest.approx(-0.0693)
-    assert residual.status.startswith("104 % of the pass: phases are timed in passes of their own")
+    assert "104 % of the pass: phases are timed in passes of their own" in (residual.status or "")

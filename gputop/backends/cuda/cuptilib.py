@@ -115,7 +115,9 @@ class Cupti:
 
     def _take_back(self, _context: int, _stream: int, buffer: int, _size: int, used_bytes: int) -> None:
         """Called by CUPTI with a buffer that it is done with, at the latest in a flush."""
-        self._spans += self.read(buffer, used_bytes)
+        # Read first: this may be a thread of CUPTI's own, while `flush` takes the list away.
+        spans = self.read(buffer, used_bytes)
+        self._spans.extend(spans)
         self._idle.append(buffer)
 
     def _detach(self) -> None:

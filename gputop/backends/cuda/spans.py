@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 NS = 1e-9
 
 
@@ -57,6 +55,8 @@ def split(spans: Sequence[Span], counts: Sequence[int]) -> list[StepTimes]:
 def step_and_spread_s(spans: Sequence[Span]) -> float:
     """Of the clock that timed one kernel many times: its step, of which all its readings are whole numbers
     apart, and how far from the middle one all but the worst twentieth of the lengths lie."""
+    import numpy as np
+
     stamps = np.array([(span.start, span.end) for span in spans])
     lengths = stamps[:, 1] - stamps[:, 0]
     step = np.gcd.reduce(np.diff(stamps.ravel()))

@@ -27,14 +27,15 @@ class Awake:
         That shows only when the context is made, which is once in a process.
         """
         with _lock:
-            ours = _ours.get(self.device.uuid) or self.nvml.appeared_since(self.before)
-            _ours[self.device.uuid] = ours
+            if self.device.uuid not in _ours:
+                _ours[self.device.uuid] = self.nvml.appeared_since(self.before)
+            ours = _ours[self.device.uuid]
         self.nvml.own(ours)
 
 
 _lock = threading.Lock()
 _ours: dict[str, frozenset[int]] = {}
-"""By UUID, this process as NVML counts it there."""
+"""By UUID, this process as NVML counts it there; empty where that could not be told."""
 _begun: dict[str | None, Future[Awake]] = {}
 """By the device asked for; taken away by `awake`."""
 

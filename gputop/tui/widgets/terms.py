@@ -39,7 +39,7 @@ def terms_text(state: State, site: str | None, width: int, lines: int | None = N
         # What is asked first is where the time is: the smallest terms say least of that.
         others = HEADING_AND_MEASURED + (row.floor_s is not None) + (row.unexplained_s is not None)
         terms = _largest(terms, lines - others)
-        if len(terms) < min(every, FEWEST_TERMS):
+        if lines < others or len(terms) < min(every, FEWEST_TERMS):
             return Text("")
     full_s = max([row.time_s, *(value_s for _, value_s in terms)])
     room = max(1, width - LABEL_WIDTH - VALUE_WIDTH - 1)
