@@ -35,5 +35,5 @@ def reconciled(rows: Sequence[Row]) -> tuple[Row, ...]:
     times = {row.phase: row.time_s for row in rows}
     device_s = times.get("device")
     left_s = residual_s(device_s, times.get("sum"), times.get("gaps"))
-    note = residual_note(left_s, device_s)
+    note = residual_note(left_s, device_s) or None
     return tuple(replace(row, time_s=left_s, status=note) if row.phase == "residual" else row for row in rows)

@@ -242,7 +242,8 @@ def _totals(
         status=_status(_delta_status(comparison, "wall"), shared),
     )
     left_s = residual_s(device.median, sum_s, gaps_s)
-    yield replace(base, phase="residual", time_s=left_s, status=residual_note(left_s, device.median))
+    note = residual_note(left_s, device.median)
+    yield replace(base, phase="residual", time_s=left_s, status=_status(note))
 
 
 def pace(binds: Iterable[tuple[str, float]]) -> str | None:

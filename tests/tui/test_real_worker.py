@@ -23,6 +23,8 @@ async def test_a_flip_is_paired_and_exported(tmp_path: Path, monkeypatch: pytest
     async with app.run_test(size=(140, 45)) as pilot:
         await until(pilot, lambda: app.state.lane is not None and app.state.view is not None, "a window")
         app.action_go_toggles()
+        # The state is ahead of what is drawn of it.
+        await until(pilot, lambda: table(app, "toggles").row_count > 1, "the toggles")
         table(app, "toggles").highlight("prune")
         await pilot.press("enter")
         await until(
