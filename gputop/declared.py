@@ -31,6 +31,9 @@ class Work:
         )
 
 
+NOTHING = Work(0.0, 0.0, 0.0, 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Chain:
     """What one block does of which nothing can begin before the thing ahead of it has ended.

@@ -6,12 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from pathlib import Path
 from typing import Self, TypeVar
 
 from gputop import paths
 from gputop import phases as bridge
+from gputop.declared import NOTHING, Work
 from gputop.errors import BadInput, unknown_name
 from gputop.spec import Dims, Kernel, Launch, Phase, Plan, Rung, Site, Step, Task, Toggle
 
@@ -84,6 +86,11 @@ class Registry:
     def sites(self, dims: Dims, pruned: bool, folded: bool = False) -> tuple[Site, ...]:
         """Every site of a pass, in the order in which they first run."""
         return tuple(dict.fromkeys(site for site, _ in self._instances(dims, pruned, folded)))
+
+    def work(self, sites: Iterable[Site], dims: Dims) -> Work:
+        """Of all instances of the sites."""
+        works = (self.phase(site.phase).work(site, dims).times(site.count) for site in sites)
+        return reduce(add, works, NOTHING)
 
     def pass_tasks(self, plan: Plan, dims: Dims, keep_layers: bool) -> tuple[Task, ...]:
         """Every task of a pass in order. `keep_layers`: each layer writes its own slots.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 DEFAULT_WINDOWS = 1
 LONGEST_WINDOW_S = 86_400.0
 DEFAULT_WORKLOAD = "gpt2-small"
-DRAWING = ("measure/fill.cu", "measure/alike.cu")
-"""Of the kernels beside those that a pass is made of, the ones that draw its weights and try its products."""
 BACKENDS = ("auto", *backends.MODULES, "replay")
 
 
@@ -109,12 +107,13 @@ def kernels_dir_of(options: Namespace) -> str | None:
 def _stand_for_ours(folder: Path) -> None:
     """BadInput for a source that nothing would compile: what ran in its place would be taken for it."""
     from gputop import paths
+    from gputop.backends.cuda.sources import is_replaceable
 
     ours = _sources(paths.kernels_dir())
     theirs = _sources(folder)
     if not theirs & ours:
         raise BadInput(f"--kernels {folder}: it holds nothing at a path of ours, as gemm/01_naive.cu.")
-    if not any(map(_served, theirs & ours)):
+    if not any(map(is_replaceable, theirs & ours)):
         raise BadInput(
             f"--kernels {folder}: it holds none but kernels that measure, and those are gputop's own always."
         )
@@ -124,11 +123,6 @@ def _stand_for_ours(folder: Path) -> None:
             near = next(named, None) or next(iter(difflib.get_close_matches(name, ours, n=1)), None)
             hint = f" Did you mean {near!r}?" if near else ""
             raise BadInput(f"--kernels {folder}: no kernel is compiled from {name!r}.{hint}")
-
-
-def _served(name: str) -> bool:
-    """Whether a source of somebody's own is compiled in place of ours: all but those that measure."""
-    return not name.startswith("measure/") or name in DRAWING
 
 
 def _sources(folder: Path) -> set[str]:

@@ -18,7 +18,7 @@ from gputop.session import aa_copies, climbing, disturbance, opening_up
 from gputop.session.bench import Bench
 from gputop.session.climbing import Climb, kernel_names
 from gputop.session.lanes import PreparedLane
-from gputop.session.model import Machine, modelled_s, total_work
+from gputop.session.model import Machine, modelled_s
 from gputop.session.peerforecast import Ours, peer_forecast
 from gputop.session.rows import Physics, host_bound, pace, shape_tax, site_binds
 from gputop.session.sampling import LaneSamples, Stop, sample_lanes
@@ -168,7 +168,7 @@ def _climb(
         samples=samples,
         files=tuple(catalog.kernel(name).source for name in kernel_names(plan)),
         tokens=dims.tokens,
-        flops=total_work(catalog, catalog.sites(dims, plan.prune, plan.fold), dims).flops,
+        flops=catalog.work(catalog.sites(dims, plan.prune, plan.fold), dims).flops,
     )
     if plan.peer:
         features = catalog.rung(plan.rung).features

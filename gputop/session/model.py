@@ -9,7 +9,7 @@ from operator import add
 from typing import TYPE_CHECKING
 
 from gputop import breakdown, roofline
-from gputop.declared import Traffic, Work
+from gputop.declared import NOTHING, Traffic, Work
 from gputop.results import Ceilings, DeviceFacts
 from gputop.roofline import Floor, Mode, Terms
 from gputop.spec import Dims, Kernel, KernelKind, LaunchFacts, Plan, Site, Step
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 ONE_CORE_BANDWIDTH = {"fp32_1": "dram_read_1"}
 """Pipes that use one core of several, and the bandwidth that core has for itself."""
-NOTHING = Work(0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ def question_floors(catalog: Catalog, plan: Plan, dims: Dims, machine: Machine) 
     for site in catalog.sites(dims, pruned=True, folded=True):
         sites.setdefault(site.phase, []).append(site)
     return {
-        phase: _floor(total_work(catalog, same, dims), sum(site.count for site in same), plan, machine)
+        phase: _floor(catalog.work(same, dims), sum(site.count for site in same), plan, machine)
         for phase, same in sites.items()
     }
 
@@ -84,15 +83,9 @@ def question_floors(catalog: Catalog, plan: Plan, dims: Dims, machine: Machine) 
 def plan_floors(catalog: Catalog, plan: Plan, dims: Dims, machine: Machine) -> tuple[Floor, ...]:
     """Floor of each of the plan's sites, also where it has no steps of ours (peers)."""
     return tuple(
-        _floor(total_work(catalog, (site,), dims), site.count, plan, machine)
+        _floor(catalog.work((site,), dims), site.count, plan, machine)
         for site in catalog.sites(dims, plan.prune, plan.fold)
     )
-
-
-def total_work(catalog: Catalog, sites: Iterable[Site], dims: Dims) -> Work:
-    """Of all instances of the sites."""
-    works = (catalog.phase(site.phase).work(site, dims).times(site.count) for site in sites)
-    return reduce(add, works, NOTHING)
 
 
 def _site_model(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gputop.catalog import Catalog
-from gputop.declared import Work
+from gputop.declared import NOTHING
 from gputop.results import SCHEMA_PHASES, Row
 from gputop.roofline import Floor, Terms
 from gputop.session.advice import advise
@@ -58,9 +58,8 @@ def launched(launch_s: float) -> SiteModel:
     """A site of which nothing but its launches is known."""
     kernel = Catalog.load().kernel("layernorm_warp_per_row")
     floor = Floor(None, 1e-6, 1e-6, "dram")
-    nothing = Work(0.0, 0.0, 0.0, 0.0)
     return SiteModel(
-        "ln1", ("ln1",), "pointwise", kernel, 12, nothing, None, 0.0, floor, Terms(launch_s=launch_s)
+        "ln1", ("ln1",), "pointwise", kernel, 12, NOTHING, None, 0.0, floor, Terms(launch_s=launch_s)
     )
 
 

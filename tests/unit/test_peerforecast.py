@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from gputop import recording
 from gputop.breakdown import kind_of
 from gputop.catalog import Catalog
+from gputop.declared import NOTHING
 from gputop.recording import Recording
 from gputop.results import TOTAL_ROWS, Ceilings, Lane, Row
 from gputop.roofline import Floor, Terms, batched_s
-from gputop.session.model import NOTHING, Machine, SiteModel
+from gputop.session.model import Machine, SiteModel
 from gputop.session.peerforecast import Ours, peer_forecast
 from gputop.spec import Dims, Feature, Kernel, Plan, PlanRequest
 

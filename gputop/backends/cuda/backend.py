@@ -112,7 +112,8 @@ class CudaBackend:
 
     def prepare(self, plan: Plan, steps: tuple[Step, ...], say: Say) -> Prepared:
         dims = plan_dims(self.workload, plan)
-        self._context.expect(_flops(plan, dims))
+        sites = self._registry.sites(dims, plan.prune, plan.fold)
+        self._context.expect(self._registry.work(sites, dims).flops)
         say(f"drawing the weights of {plan.word or plan.rung}")
         # A framework reads weights as it defines them, whatever the rung before it did to ours.
         stored = plan.change(layout="row", fold=False) if plan.peer else plan
@@ -182,15 +183,6 @@ def _kept(step: Step, plan: Plan, dims: Dims) -> Step:
     by_name = {phase.name: phase for phase in phases.phases()}
     tasks = (by_name[task.site.phase].task(task.site, task.layer, plan, dims, True) for task in step.tasks)
     return Step(step.kernel, tuple(tasks))
-
-
-def _flops(plan: Plan, dims: Dims) -> float:
-    """Of a whole pass."""
-    return sum(
-        site.count * phase.work(site, dims).flops
-        for phase in phases.phases()
-        for site in phase.sites(dims, plan.prune)
-    )
 
 
 def _cuda_version(number: int) -> str:

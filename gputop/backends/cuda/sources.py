@@ -8,6 +8,9 @@ from pathlib import Path
 from gputop import paths
 from gputop.errors import BadInput
 
+OF_PLANS = ("measure/fill.cu", "measure/alike.cu")
+"""What draws a plan's weights and tries its products, and so belongs to plans: all else there measures."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sources:
@@ -27,3 +30,8 @@ class Sources:
             if (folder / name).is_file():
                 return folder / name
         raise BadInput(f"Kernel source {name} is not below {' or '.join(map(str, self.folders))}.")
+
+
+def is_replaceable(name: str) -> bool:
+    """Whether a source of somebody's own is compiled in place of ours: those that measure are ours always."""
+    return not name.startswith("measure/") or name in OF_PLANS
