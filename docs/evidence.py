@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gputop import units
-from gputop.device import limits
-from gputop.ladder_results import LadderEntry
-from gputop.pooling import pool
-from gputop.recording import Recording
-from gputop.results import Comparison, Row, Verdict
-from gputop.session.rungpair import pair_of
-from gputop.views import PlanView
+from gputop.perf.gpu_specs import limits
+from gputop.plan.choices import PlanView
+from gputop.results.ladder import LadderEntry
+from gputop.results.meta_analysis import pool
+from gputop.results.recording import Recording
+from gputop.results.records import Comparison, Row, Verdict
+from gputop.session.rung_ratio import pair_of
+from gputop.util import units
 
 NOT_MEASURED = "not measured here"
 NOT_TOGETHER = "no one window holds both"

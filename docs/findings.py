@@ -13,11 +13,11 @@ from itertools import pairwise
 
 from docs.evidence import NOT_MEASURED, NOT_TOGETHER, Evidence, Pair
 from docs.loops import K_MAJOR, WMMA
-from gputop import units
-from gputop.cli.attribution import Saving, banked, first_foretold, predicted
-from gputop.cli.batches import forecast_ratio
-from gputop.cli.ladder_table import score_lines
-from gputop.results import TOTAL_ROWS, Row
+from gputop.cli.batch_sweep import forecast_ratio
+from gputop.cli.tables.attribution import Saving, original_prediction, predicted, saved_time
+from gputop.cli.tables.ladder_lines import score_lines
+from gputop.results.records import TOTAL_ROWS, Row
+from gputop.util import units
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,9 +297,9 @@ def _portfolio(evidence: Evidence) -> Reading:
     if len(known) < len(entries):
         return absent(evidence, "dispatch", "cublaslt", "flash", "graph")
     pairs = list(pairwise(known))
-    saved = Saving.total([banked(before, entry) for before, entry in pairs]).value_s
+    saved = Saving.total([saved_time(before, entry) for before, entry in pairs]).value_s
     expected = Saving.total([predicted(before, entry) for before, entry in pairs]).value_s
-    first = Saving.total([first_foretold(before, entry) for before, entry in pairs]).value_s
+    first = Saving.total([original_prediction(before, entry) for before, entry in pairs]).value_s
     if saved is None or not expected or not first:
         return Reading()
     ours = f"predicted {units.seconds(expected)}, banked {units.seconds(saved)}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from docs.evidence import NOT_TOGETHER, Evidence
 from docs.findings import Finding, Reading, absent, all_products, faster, products_s
-from gputop import units
-from gputop.results import Row
+from gputop.results.records import Row
+from gputop.util import units
 
 IN_ONE = "in one window"
 PRODUCTS = ("qkv", "wo", "w1", "w2")

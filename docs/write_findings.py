@@ -14,12 +14,13 @@ from pathlib import Path
 from docs import findings, story
 from docs.evidence import NOT_MEASURED, Evidence
 from docs.findings import Finding
-from gputop import recording, units
-from gputop.cli.batches import rate
-from gputop.cli.ladder_table import elsewhere, foretold_words, hit_word, score_lines
-from gputop.errors import BadInput, GputopError
-from gputop.ladder_results import LadderEntry
-from gputop.recording import Recording
+from gputop.cli.batch_sweep import rate
+from gputop.cli.tables.ladder_lines import hit_word, other_sites, prediction_words, score_lines
+from gputop.results import recording
+from gputop.results.ladder import LadderEntry
+from gputop.results.recording import Recording
+from gputop.util import units
+from gputop.util.errors import GputopError, UsageError
 
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN = "<!-- results: written by `make findings` -->"
@@ -70,7 +71,7 @@ def results_table(recordings: Sequence[Recording]) -> str:
         "",
         _markdown_row(RESULT_COLUMNS),
         _markdown_row(["---"] * len(RESULT_COLUMNS)),
-        *(_markdown_row(_result(*each)) for each in zip(entries, elsewhere(entries), strict=True)),
+        *(_markdown_row(_result(*each)) for each in zip(entries, other_sites(entries), strict=True)),
         "",
         *score_lines(entries),
         *_sweep(kept),
@@ -79,11 +80,11 @@ def results_table(recordings: Sequence[Recording]) -> str:
 
 
 def with_results(readme: str, table: str) -> str:
-    """README.md with the text between its markers replaced. BadInput where it has none."""
+    """README.md with the text between its markers replaced. UsageError where it has none."""
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise BadInput(f"README.md has no place for the results: {BEGIN} and {END}, each on its own line.")
+        raise UsageError(f"README.md has no place for the results: {BEGIN} and {END}, each on its own line.")
     return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
 
 
@@ -158,7 +159,7 @@ def _predicted(entry: LadderEntry) -> str:
     if entry.predicted is None:
         return ""
     interval = _interval(entry.predicted, entry.predicted_lo, entry.predicted_hi)
-    first = f"; first {foretold_words(entry.foretold)}" if entry.foretold else ""
+    first = f"; first {prediction_words(entry.foretold)}" if entry.foretold else ""
     return f"{interval} ({', '.join(filter(None, (entry.source, hit_word(entry))))}{first})"
 
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gputop import buffers
-from gputop.declared import Work
+from gputop.model import activations
 from gputop.phases import attention_cpu, attention_cuda, megakernel_cuda
 from gputop.phases.sites import in_every_layer
-from gputop.pulse import beat
-from gputop.spec import WORD_BYTES, Dims, Phase, Plan, Site, Task
+from gputop.plan.traffic import Work
+from gputop.plan.types import WORD_BYTES, Dims, Phase, Plan, Site, Task
+from gputop.util.heartbeat import beat
 
 if TYPE_CHECKING:
-    from gputop.spec import Array
+    from gputop.plan.types import Array
 
 SOFTMAX_FLOPS_PER_SCORE = 6
 """Scale, max, subtract, exponential (as one), sum, divide."""
@@ -74,11 +74,11 @@ def sites(dims: Dims, pruned: bool) -> tuple[Site, ...]:
 def task(site: Site, layer: int, plan: Plan, dims: Dims, keep_layers: bool) -> Task:
     slot = layer if keep_layers else 0
     d = dims.d_model
-    qkv = buffers.whole("qkv", dims, slot)
-    q, output = buffers.columns(qkv, 0, d), buffers.whole("att", dims, slot)
+    qkv = activations.whole("qkv", dims, slot)
+    q, output = activations.columns(qkv, 0, d), activations.whole("att", dims, slot)
     if site.name == "attention@1":
-        q, output = buffers.whole("q_last", dims), buffers.whole("att_last", dims)
-    inputs = (("q", q), ("k", buffers.columns(qkv, d, d)), ("v", buffers.columns(qkv, 2 * d, d)))
+        q, output = activations.whole("q_last", dims), activations.whole("att_last", dims)
+    inputs = (("q", q), ("k", activations.columns(qkv, d, d)), ("v", activations.columns(qkv, 2 * d, d)))
     return Task(site, layer, inputs, output)
 
 

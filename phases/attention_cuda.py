@@ -20,7 +20,7 @@ from gputop.phases.attention_cuda_traffic import (
     parallel,
     queries,
 )
-from gputop.spec import WORD_BYTES, Argument, Dims, Kernel, Launch, Plan, Scratch, Task, View
+from gputop.plan.types import WORD_BYTES, Argument, Dims, Kernel, Launch, Plan, Scratch, Task, View
 
 COVERS = ("attention",)
 THREADS = 128

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from gputop.declared import Chain, Traffic
-from gputop.phases.turns import TURNS, UNCOALESCED_CYCLES, Turn
-from gputop.spec import WORD_BYTES, Dims, Plan, Task
+from gputop.phases.sass_loops import LOOP_BODIES, UNCOALESCED_CYCLES, LoopBody
+from gputop.plan.traffic import CriticalPath, Traffic
+from gputop.plan.types import WORD_BYTES, Dims, Plan, Task
 
 LINE_BYTES = 128
 PARALLEL_WARPS = 4
@@ -23,7 +23,7 @@ def queries(task: Task, dims: Dims) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class AttentionTile:
     """How a flash kernel walks its keys, 32 in a step."""
 
     queries: int
@@ -31,7 +31,7 @@ class Tile:
     """Of a block, that take one step together."""
     at_once: int
     """Steps that a block's warps take side by side."""
-    turn: Turn
+    turn: LoopBody
     around: int
     """Cycles before and after the steps."""
     wavefronts: float
@@ -39,7 +39,7 @@ class Tile:
     pipe: str
 
 
-def flash(task: Task, dims: Dims, tile: Tile) -> Traffic:
+def flash(task: Task, dims: Dims, tile: AttentionTile) -> Traffic:
     """Keys and values once for each tile of queries that sees them; whole tiles are multiplied."""
     rows = queries(task, dims)
     visible = [
@@ -56,8 +56,8 @@ def flash(task: Task, dims: Dims, tile: Tile) -> Traffic:
         l1_wavefronts=float(heads * sum(steps) * tile.wavefronts),
         warp_instructions=float(heads * sum(steps) * tile.warps * tile.turn.instructions),
         chains=(
-            tile.turn.chain(turns) + Chain(tile.around, l2_waits=1 if copies else turns),
-            Chain(tile.around, l2_waits=copies),
+            tile.turn.chain(turns) + CriticalPath(tile.around, l2_waits=1 if copies else turns),
+            CriticalPath(tile.around, l2_waits=copies),
         ),
         bytes_in_flight_per_warp=float(2 * WORD_BYTES * FLASH_KEYS * dims.d_head / tile.warps),
         pipe=tile.pipe,
@@ -65,7 +65,7 @@ def flash(task: Task, dims: Dims, tile: Tile) -> Traffic:
     )
 
 
-def flash_tile(d_head: int) -> Tile:
+def flash_tile(d_head: int) -> AttentionTile:
     """A warp reads its queries' and its keys' rows by 16 bytes, then weights and values.
 
     Four queries' addresses in a load of 32 lanes take 2 steps, 8 keys' or 8 columns' 4.
@@ -74,17 +74,23 @@ def flash_tile(d_head: int) -> Tile:
     scores = chunks * (2 + 2 * 4)
     values = FLASH_KEYS * (1 + ceil(d_head / 64) * 4)
     copies = 2 * FLASH_KEYS * d_head * WORD_BYTES / LINE_BYTES
-    return Tile(
-        FLASH_QUERIES, 4, 1, TURNS[f"attention_flash_{d_head}"], 580, 4 * (scores + values) + copies, "fp32"
+    return AttentionTile(
+        FLASH_QUERIES,
+        4,
+        1,
+        LOOP_BODIES[f"attention_flash_{d_head}"],
+        580,
+        4 * (scores + values) + copies,
+        "fp32",
     )
 
 
 # Keys' rows by 16 bytes and queries' that all lanes share, values by 8 bytes and shared weights; copies.
-WARPS_TILE = Tile(
+WARPS_TILE = AttentionTile(
     FLASH_QUERIES,
     warps=1,
     at_once=WARPS,
-    turn=TURNS["attention_flash_warps"],
+    turn=LOOP_BODIES["attention_flash_warps"],
     around=240 + 73 + 4 * 125 + 60 + 180 + 460,
     wavefronts=WARPS_HEAD / 4 * (4 + 8)
     + FLASH_KEYS * 2
@@ -92,11 +98,11 @@ WARPS_TILE = Tile(
     + 2 * FLASH_KEYS * WARPS_HEAD * WORD_BYTES / LINE_BYTES,
     pipe="fp32",
 )
-TENSOR_TILE = Tile(
+TENSOR_TILE = AttentionTile(
     TENSOR_QUERIES,
     warps=1,
     at_once=TENSOR_WARPS,
-    turn=TURNS["attention_flash_tensor"],
+    turn=LOOP_BODIES["attention_flash_tensor"],
     around=240 + 73 + 4 * 125 + 260 + 180 + 2 * 450,
     # 16 fragment loads of keys, 64 words of values, and their copies.
     wavefronts=16 * 4 + 64 + 2 * FLASH_KEYS * TENSOR_HEAD * WORD_BYTES / LINE_BYTES,
@@ -140,8 +146,10 @@ def naive(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
     """
     task = tasks[0]
     every, seq, heads = _visible(task, dims), dims.seq, dims.heads * dims.batch
-    scores, values = TURNS["attention_naive_scores"], TURNS["attention_naive_values"]
-    peak, total, divide = (TURNS[f"attention_naive_softmax {walk}"] for walk in ("peak", "sum", "divide"))
+    scores, values = LOOP_BODIES["attention_naive_scores"], LOOP_BODIES["attention_naive_values"]
+    peak, total, divide = (
+        LOOP_BODIES[f"attention_naive_softmax {walk}"] for walk in ("peak", "sum", "divide")
+    )
     score_warps = heads * sum(ceil(seen / 32) for seen in every)
     score_turns, value_warp_turns = dims.d_head / 16, heads * dims.d_head / 32 * sum(every) / 16
     softmax_instructions = peak.instructions / 16 + (total.instructions + divide.instructions) / 4
@@ -149,7 +157,7 @@ def naive(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
         peak.chain(seq / 16, l2_waits=1)
         + total.chain(seq / 4)
         + divide.chain(seq / 4)
-        + Chain(cycles=SOFTMAX_WALKS * seq * UNCOALESCED_CYCLES)
+        + CriticalPath(cycles=SOFTMAX_WALKS * seq * UNCOALESCED_CYCLES)
     )
     return _pairs_traffic(
         task,
@@ -162,7 +170,9 @@ def naive(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
         warp_instructions=score_warps * score_turns * scores.instructions
         + heads * sum(every) / 32 * softmax_instructions
         + value_warp_turns * values.instructions,
-        chains=(scores.chain(score_turns, l2_waits=2) + Chain(cycles=dims.d_head * UNCOALESCED_CYCLES),),
+        chains=(
+            scores.chain(score_turns, l2_waits=2) + CriticalPath(cycles=dims.d_head * UNCOALESCED_CYCLES),
+        ),
         after=softmax + values.chain(seq / 16, l2_waits=values.waits),
     )
 
@@ -171,7 +181,7 @@ def parallel(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
     """A warp takes every fourth key's dot product, waiting for each 32 of d_head; then a thread a column."""
     task = tasks[0]
     every, heads = _visible(task, dims), dims.heads * dims.batch
-    dots, values = TURNS["attention_parallel dots"], TURNS["attention_parallel values"]
+    dots, values = LOOP_BODIES["attention_parallel dots"], LOOP_BODIES["attention_parallel values"]
     waits = ceil(dims.d_head / 32)
     keys, value_turns = heads * sum(every), heads * ceil(dims.d_head / 32) * sum(every) / 16
     return _pairs_traffic(

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gputop import buffers
-from gputop.declared import Work
+from gputop.model import activations
 from gputop.phases import embed_cpu, embed_cuda, megakernel_cuda
-from gputop.spec import WORD_BYTES, Dims, Phase, Plan, Site, Task, WeightView
+from gputop.plan.traffic import Work
+from gputop.plan.types import WORD_BYTES, Dims, Phase, Plan, Site, Task, WeightView
 
 if TYPE_CHECKING:
-    from gputop.spec import Array
+    from gputop.plan.types import Array
 
 
 def work(site: Site, dims: Dims) -> Work:
@@ -42,11 +42,11 @@ def sites(dims: Dims, pruned: bool) -> tuple[Site, ...]:
 def task(site: Site, layer: int, plan: Plan, dims: Dims, keep_layers: bool) -> Task:
     d = dims.d_model
     inputs = (
-        ("tokens", buffers.whole("tokens", dims)),
+        ("tokens", activations.whole("tokens", dims)),
         ("embedding", WeightView("embedding", 0, 0, dims.vocab, ld=d)),
         ("position", WeightView("position", 0, 0, dims.seq, ld=d)),
     )
-    return Task(site, 0, inputs, buffers.whole("x", dims))
+    return Task(site, 0, inputs, activations.whole("x", dims))
 
 
 PHASE = Phase(

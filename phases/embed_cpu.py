@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gputop.declared import Traffic
 from gputop.phases.gemm_cpu import ONE_CORE
-from gputop.spec import Dims, Kernel, Plan, Task
+from gputop.plan.traffic import Traffic
+from gputop.plan.types import Dims, Kernel, Plan, Task
 
 
 def _traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:

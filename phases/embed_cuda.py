@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import ceil
 
-from gputop.declared import Chain, Traffic
-from gputop.spec import WORD_BYTES, Dims, Kernel, Launch, Plan, Task
+from gputop.plan.traffic import CriticalPath, Traffic
+from gputop.plan.types import WORD_BYTES, Dims, Kernel, Launch, Plan, Task
 
 THREADS = 256
 INSTRUCTIONS = 56
@@ -26,7 +26,7 @@ def _traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
     rows, columns = tasks[0].output.rows, tasks[0].output.columns
     elements = float(rows * columns)
     # The token, then both tables, which DRAM has.
-    chain = Chain(cycles=INSTRUCTIONS, l2_waits=1, dram_waits=1)
+    chain = CriticalPath(cycles=INSTRUCTIONS, l2_waits=1, dram_waits=1)
     return Traffic(
         flops=elements,
         l2_bytes=3 * WORD_BYTES * elements + SECTOR_BYTES * rows * ceil(columns / THREADS),

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gputop import buffers
-from gputop.declared import Work
+from gputop.model import activations
 from gputop.phases import (
     gemm_cpu,
     gemm_cuda,
@@ -22,10 +21,11 @@ from gputop.phases import (
     megakernel_cuda,
 )
 from gputop.phases.sites import in_every_layer
-from gputop.spec import WORD_BYTES, Dims, Kernel, Math, Phase, Plan, Site, Task, View, WeightView
+from gputop.plan.traffic import Work
+from gputop.plan.types import WORD_BYTES, Dims, Kernel, Math, Phase, Plan, Site, Task, View, WeightView
 
 if TYPE_CHECKING:
-    from gputop.spec import Array
+    from gputop.plan.types import Array
 
 KERNELS: tuple[Kernel, ...] = (
     *gemm_cpu.KERNELS,
@@ -97,12 +97,12 @@ def layer_phase(
         one_row = site.name != name
         kept = None if residual is None else _residual(residual, dims, slot, one_row)
         if one_row:
-            a, output = buffers.whole(f"{source}_last", dims), buffers.whole(f"{target}_last", dims)
+            a, output = activations.whole(f"{source}_last", dims), activations.whole(f"{target}_last", dims)
         else:
             next_slot = slot + 1 if target == "x" and keep_layers else slot
-            a, output = buffers.whole(source, dims, slot), buffers.whole(target, dims, next_slot)
-        w = buffers.weight(name, layer, 0, site.columns, site.columns, site.inner, plan.layout)
-        b = buffers.vector(bias, layer, 0, site.columns)
+            a, output = activations.whole(source, dims, slot), activations.whole(target, dims, next_slot)
+        w = activations.weight(name, layer, 0, site.columns, site.columns, site.inner, plan.layout)
+        b = activations.vector(bias, layer, 0, site.columns)
         return Task(site, layer, operands(a, w, b, kept), output, relu)
 
     extra = 1 + relu + (residual is not None)
@@ -122,7 +122,7 @@ def layer_phase(
 
 def _residual(name: str, dims: Dims, slot: int, one_row: bool) -> View:
     if not one_row:
-        return buffers.whole(name, dims, slot)
+        return activations.whole(name, dims, slot)
     if name == "x":
-        return buffers.last_tokens(buffers.whole("x", dims, slot), dims)
-    return buffers.whole(f"{name}_last", dims)
+        return activations.last_tokens(activations.whole("x", dims, slot), dims)
+    return activations.whole(f"{name}_last", dims)

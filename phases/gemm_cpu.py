@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gputop.declared import Traffic
-from gputop.spec import Dims, Kernel, Plan, Task
+from gputop.plan.traffic import Traffic
+from gputop.plan.types import Dims, Kernel, Plan, Task
 
 ONE_CORE = "fp32_1"
 """The ceiling of NumPy's own loops, which never leave the calling thread."""
@@ -45,7 +45,7 @@ KERNELS = (
         covers=COVERS,
         entries=("cpu_blas_gemm",),
         maths=("fp32",),
-        rows_alike=False,
+        bitwise_row_invariant=False,
         traffic=_blas_traffic,
     ),
 )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from gputop import buffers
-from gputop.declared import Traffic
-from gputop.phases.gemm_cuda_traffic import Blocking, Loop, copy_wavefronts, stores_apart, traffic
-from gputop.phases.multiples import too_short, uneven
-from gputop.phases.turns import TURNS, UNCOALESCED_CYCLES
-from gputop.spec import (
+from gputop.model import activations
+from gputop.phases.gemm_cuda_traffic import Blocking, GemmLoop, copy_wavefronts, stores_apart, traffic
+from gputop.phases.sass_loops import LOOP_BODIES, UNCOALESCED_CYCLES
+from gputop.phases.shape_limits import not_multiple_of, too_short
+from gputop.plan.traffic import Traffic
+from gputop.plan.types import (
     WORD_BYTES,
     Argument,
     Dims,
@@ -42,7 +42,7 @@ class Variant:
     tile: tuple[int, int, int]
     """Output rows and columns a block, and the inner step."""
     block: tuple[int, int, int]
-    loop: Loop
+    loop: GemmLoop
     layout: Layout = "transposed"
     maths: tuple[Math, ...] = ("fp32",)
     """Plans it may serve; fp32 arithmetic is allowed to serve a TF32 plan."""
@@ -112,7 +112,7 @@ def parts(task: Task, plan: Plan, dims: Dims) -> tuple[Task, ...]:
     """The products of one task: one, or one each for q, k and v where they are not fused."""
     if task.site.phase != "qkv" or plan.fused_qkv:
         return (task,)
-    return buffers.split(task, dims.d_model, plan.layout)
+    return activations.split(task, dims.d_model, plan.layout)
 
 
 def _launches(variant: Variant, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
@@ -141,7 +141,9 @@ def _limits(variant: Variant, task: Task, plan: Plan, dims: Dims) -> str | None:
         ("columns", part.output.columns, 1 if variant.any_columns else columns),
         ("inner", task.site.inner, depth),
     )
-    why = uneven(variant.name, task.site, sizes) or too_short(variant.name, task.site, variant.splits, depth)
+    why = not_multiple_of(variant.name, task.site, sizes) or too_short(
+        variant.name, task.site, variant.splits, depth
+    )
     if why:
         return why
     tiles = ceil(part.output.rows / variant.tile[0]) * ceil(part.output.columns / variant.tile[1])
@@ -197,8 +199,13 @@ def _split_k(splits: int) -> Variant:
         idea=f"Register tiles with the inner axis divided among {splits} blocks, parts added in order.",
         tile=(32, 64, 16),
         block=(128, 1, 1),
-        loop=Loop(
-            TURNS["gemm_split_k"], 16, wavefronts=REGISTER_WAVEFRONTS, l2_waits=1, dram_waits=2, around=867
+        loop=GemmLoop(
+            LOOP_BODIES["gemm_split_k"],
+            16,
+            wavefronts=REGISTER_WAVEFRONTS,
+            l2_waits=1,
+            dram_waits=2,
+            around=867,
         ),
         splits=splits,
         reduce="gemm_split_k_reduce",
@@ -218,8 +225,8 @@ def _sass(shape: str, tile: tuple[int, int, int], micro_columns: int, splits: in
         idea=f"No predicates, staging by cp.async in two buffers, 8x{micro_columns} sums; {splits} parts.",
         tile=tile,
         block=(32 * warps, 1, 1),
-        loop=Loop(
-            TURNS[f"gemm_sass_fp32_{shape}"],
+        loop=GemmLoop(
+            LOOP_BODIES[f"gemm_sass_fp32_{shape}"],
             depth,
             reads + copy_wavefronts(rows, columns, depth, warps),
             ahead=1,
@@ -252,8 +259,8 @@ def _wmma(height: str, rows: int, splits: int) -> Variant:
         idea=f"WMMA fragments in TF32 over staging by cp.async in two buffers; {splits} parts.",
         tile=(rows, 64, 16),
         block=(2 * rows, 1, 1),
-        loop=Loop(
-            TURNS[f"gemm_wmma_{height}"],
+        loop=GemmLoop(
+            LOOP_BODIES[f"gemm_wmma_{height}"],
             16,
             32 + copy_wavefronts(rows, 64, 16, rows // 16),
             ahead=1,
@@ -276,8 +283,8 @@ def _assault(height: str, rows: int, splits: int) -> Variant:
         idea=f"WMMA with advancing pointers, stages twice as deep and three of them; {splits} parts.",
         tile=(rows, 64, 32),
         block=(2 * rows, 1, 1),
-        loop=Loop(
-            TURNS[f"gemm_w2_assault_{height}"],
+        loop=GemmLoop(
+            LOOP_BODIES[f"gemm_w2_assault_{height}"],
             32,
             64 + copy_wavefronts(rows, 64, 32, rows // 16),
             ahead=2,
@@ -304,8 +311,8 @@ VARIANTS: tuple[Variant, ...] = (
         tile=(8, 32, 1),
         block=(32, 8, 1),
         # Every load of w touches 32 lines. Their sectors of 8 words come two at a time from DRAM.
-        loop=Loop(
-            TURNS["gemm_naive"],
+        loop=GemmLoop(
+            LOOP_BODIES["gemm_naive"],
             16,
             wavefronts=16 * (1 + UNCOALESCED_CYCLES),
             l2_waits=1,
@@ -323,7 +330,9 @@ VARIANTS: tuple[Variant, ...] = (
         idea="The naive kernel on transposed weights: a warp reads consecutive words.",
         tile=(8, 32, 1),
         block=(32, 8, 1),
-        loop=Loop(TURNS["gemm_coalesced"], 16, wavefronts=16 * 2, dram_waits=3, around=196, row_a_warp=True),
+        loop=GemmLoop(
+            LOOP_BODIES["gemm_coalesced"], 16, wavefronts=16 * 2, dram_waits=3, around=196, row_a_warp=True
+        ),
     ),
     Variant(
         name="gemm_tiled",
@@ -333,7 +342,7 @@ VARIANTS: tuple[Variant, ...] = (
         tile=(16, 16, 16),
         block=(16, 16, 1),
         # A row of w an inner index, four of a at a time, and two words brought in.
-        loop=Loop(TURNS["gemm_tiled"], 16, wavefronts=16 + 4 * 2 + 4, dram_waits=1, around=347),
+        loop=GemmLoop(LOOP_BODIES["gemm_tiled"], 16, wavefronts=16 + 4 * 2 + 4, dram_waits=1, around=347),
     ),
     Variant(
         name="gemm_register_tiled",
@@ -342,8 +351,8 @@ VARIANTS: tuple[Variant, ...] = (
         idea="A 4x4 block of sums in each thread's registers: 8 shared loads feed 16 multiply-adds.",
         tile=(32, 64, 16),
         block=(128, 1, 1),
-        loop=Loop(
-            TURNS["gemm_register_tiled"],
+        loop=GemmLoop(
+            LOOP_BODIES["gemm_register_tiled"],
             16,
             wavefronts=REGISTER_WAVEFRONTS,
             l2_waits=1,
@@ -359,8 +368,8 @@ VARIANTS: tuple[Variant, ...] = (
         tile=(32, 32, 16),
         block=(64, 1, 1),
         # With half the warps each brings in four words more.
-        loop=Loop(
-            TURNS["gemm_small_tiles"], 16, wavefronts=REGISTER_WAVEFRONTS + 12, l2_waits=2, dram_waits=2
+        loop=GemmLoop(
+            LOOP_BODIES["gemm_small_tiles"], 16, wavefronts=REGISTER_WAVEFRONTS + 12, l2_waits=2, dram_waits=2
         ),
     ),
     *(_split_k(splits) for splits in (2, 4, 8)),
@@ -378,7 +387,7 @@ VARIANTS: tuple[Variant, ...] = (
         idea="A block of 32 warps divides the inner axis of 32 columns: for one row, all loads in flight.",
         tile=(1, 32, 1),
         block=(1024, 1, 1),
-        loop=Loop(TURNS["gemm_one_row"], 8 * 32, wavefronts=16, dram_waits=2, around=717),
+        loop=GemmLoop(LOOP_BODIES["gemm_one_row"], 8 * 32, wavefronts=16, dram_waits=2, around=717),
         maths=("fp32", "tf32"),
         beyond=ONE_ROW_BEYOND,
     ),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gputop.declared import Traffic
 from gputop.phases.gemm_cuda import COVERS, cluster_arguments, parts, store_launch
-from gputop.phases.gemm_cuda_traffic import WAVEFRONTS_PER_LOAD, Blocking, Loop, copy_wavefronts, traffic
-from gputop.phases.multiples import too_short, uneven
-from gputop.phases.turns import TURNS
-from gputop.spec import WORD_BYTES, Dims, Kernel, Launch, Plan, Task
+from gputop.phases.gemm_cuda_traffic import WAVEFRONTS_PER_LOAD, Blocking, GemmLoop, copy_wavefronts, traffic
+from gputop.phases.sass_loops import LOOP_BODIES
+from gputop.phases.shape_limits import not_multiple_of, too_short
+from gputop.plan.traffic import Traffic
+from gputop.plan.types import WORD_BYTES, Dims, Kernel, Launch, Plan, Task
 
 ROWS, DEPTH = 64, 32
 THREADS = 128
@@ -17,7 +17,7 @@ STAGES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class ClusterTile:
     """One entry of the source: 64 rows, 8 of them a thread's, and eight times a thread's columns."""
 
     micro_columns: int
@@ -34,13 +34,13 @@ class Tile:
 
 
 TILES = (
-    Tile(8, (2, 4, 5)),
-    Tile(6, (2, 3, 4, 6, 8)),
-    Tile(4, (2, 4, 8)),
+    ClusterTile(8, (2, 4, 5)),
+    ClusterTile(6, (2, 3, 4, 6, 8)),
+    ClusterTile(4, (2, 4, 8)),
 )
 
 
-def _launches(tile: Tile, splits: int, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+def _launches(tile: ClusterTile, splits: int, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
     fused = plan.fused_stores
     launches = []
     for part in parts(task, plan, dims):
@@ -53,33 +53,33 @@ def _launches(tile: Tile, splits: int, task: Task, plan: Plan, dims: Dims) -> tu
     return (*launches, *(() if fused else store_launch(task)))
 
 
-def _limits(name: str, tile: Tile, splits: int, task: Task, plan: Plan, dims: Dims) -> str | None:
+def _limits(name: str, tile: ClusterTile, splits: int, task: Task, plan: Plan, dims: Dims) -> str | None:
     site, output = task.site, parts(task, plan, dims)[0].output
     sizes = (
         ("rows", output.rows, ROWS),
         ("columns", output.columns, tile.columns),
         ("inner", site.inner, DEPTH),
     )
-    return uneven(name, site, sizes) or too_short(name, site, splits, DEPTH)
+    return not_multiple_of(name, site, sizes) or too_short(name, site, splits, DEPTH)
 
 
-def _traffic(tile: Tile, splits: int, task: Task, plan: Plan, dims: Dims) -> Traffic:
+def _traffic(tile: ClusterTile, splits: int, task: Task, plan: Plan, dims: Dims) -> Traffic:
     """A turn is a pair of each group's four chunks of a stage: 16 inner indices for the two groups."""
     warps = THREADS // 32
     reads = 2 * (8 + tile.micro_columns) * WAVEFRONTS_PER_LOAD
-    loop = Loop(
-        TURNS[tile.entry],
+    loop = GemmLoop(
+        LOOP_BODIES[tile.entry],
         16,
         wavefronts=reads + copy_wavefronts(ROWS, tile.columns, 16, warps),
         ahead=2 * (STAGES - 1),
-        sent_for=True,
+        prefetched=True,
         around=850,
     )
     blocking = Blocking((ROWS, tile.columns, DEPTH), warps, splits, in_cluster=True, stores=1)
     return traffic(loop, blocking, "fp32", task, len(parts(task, plan, dims)), plan.fused_stores)
 
 
-def _kernel(tile: Tile, splits: int) -> Kernel:
+def _kernel(tile: ClusterTile, splits: int) -> Kernel:
     name = f"{tile.entry}_{splits}"
     return Kernel(
         name=name,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gputop.phases.gemm_cuda import Variant, kernel
-from gputop.phases.gemm_cuda_traffic import WAVEFRONTS_PER_LOAD, Loop, copy_wavefronts
-from gputop.phases.turns import TURNS
-from gputop.spec import WORD_BYTES, Kernel
+from gputop.phases.gemm_cuda_traffic import WAVEFRONTS_PER_LOAD, GemmLoop, copy_wavefronts
+from gputop.phases.sass_loops import LOOP_BODIES
+from gputop.plan.types import WORD_BYTES, Kernel
 
 MOST_TILES = 8192
 """Tickets of either kernel for split tiles."""
@@ -25,12 +25,12 @@ def _k_major(height: str, rows: int, stages: int, splits: int) -> Variant:
         idea=f"Both operands along the inner axis, fragments by ldmatrix; {splits} parts in one launch.",
         tile=(rows, 64, 32),
         block=(2 * rows, 1, 1),
-        loop=Loop(
-            TURNS[f"gemm_k_major_{height}"],
+        loop=GemmLoop(
+            LOOP_BODIES[f"gemm_k_major_{height}"],
             32,
             wavefronts=16 * WAVEFRONTS_PER_FRAGMENT + copy_wavefronts(rows, 64, 32, rows // 16),
             ahead=stages - 1,
-            sent_for=True,
+            prefetched=True,
             around=1200,
         ),
         part_waits=0.5,
@@ -77,12 +77,12 @@ def _fp32_k_major(tile: Fp32Tile, splits: int) -> Variant:
         f"{splits} parts in one launch.",
         tile=(rows, tile.columns, depth),
         block=(32 * warps, 1, 1),
-        loop=Loop(
-            TURNS[f"gemm_fp32_k_major_{tile.name}"],
+        loop=GemmLoop(
+            LOOP_BODIES[f"gemm_fp32_k_major_{tile.name}"],
             depth,
             wavefronts=reads + copy_wavefronts(rows, tile.columns, depth, warps),
             ahead=stages - 1,
-            sent_for=True,
+            prefetched=True,
         ),
         part_waits=0.5,
         stores=1,
@@ -107,8 +107,12 @@ def _one_row_k_major(warps: int) -> Variant:
         tile=(1, 8 // warps, 4),
         block=(256, 1, 1),
         # Six loads of 16 bytes a lane of the weights, and of the row; weights are a turn ahead.
-        loop=Loop(
-            TURNS["gemm_one_row_k_major"], 6 * 128 * warps, wavefronts=6 * 4 * 2, dram_waits=1, around=387
+        loop=GemmLoop(
+            LOOP_BODIES["gemm_one_row_k_major"],
+            6 * 128 * warps,
+            wavefronts=6 * 4 * 2,
+            dram_waits=1,
+            around=387,
         ),
         stores=0,
         beyond=1,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gputop.declared import Traffic
 from gputop.phases.gemm_cuda import COVERS, arguments, parts, store_launch
-from gputop.spec import Dims, Kernel, Launch, Plan, Task
+from gputop.plan.traffic import Traffic
+from gputop.plan.types import Dims, Kernel, Launch, Plan, Task
 
 
 def _library_launches(
@@ -38,7 +38,7 @@ def _library(name: str, library: str, operation: str, fuses: bool, idea: str) ->
     )
 
 
-# Equal rows must give equal bits in a batch (`Kernel.rows_alike`). cuBLASLt's algorithms are asked for that
+# Equal rows must give equal bits in a batch (`Kernel.bitwise_row_invariant`). cuBLASLt's algorithms are asked for that
 # one by one (backends/cuda/lt.py); cuBLAS itself leaves no choice, so there the gate has the word.
 KERNELS = (
     _library(

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from gputop.declared import Chain, Traffic
-from gputop.phases.turns import Turn
-from gputop.spec import WORD_BYTES, Task
+from gputop.phases.sass_loops import LoopBody
+from gputop.plan.traffic import CriticalPath, Traffic
+from gputop.plan.types import WORD_BYTES, Task
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class GemmLoop:
     """A GEMM's main loop."""
 
-    turn: Turn
+    turn: LoopBody
     inner: int
     """Inner indices that a block gets through in one turn of its warps."""
     wavefronts: float
@@ -24,7 +24,7 @@ class Loop:
     dram_waits: float = 0.0
     ahead: int = 0
     """Turns whose operands are on their way while one is multiplied. 0: each turn waits for its own."""
-    sent_for: bool = False
+    prefetched: bool = False
     """All of a block's weights set out for L2 before its first turn."""
     around: int = 0
     """Cycles of what stands before and after the loop."""
@@ -33,16 +33,18 @@ class Loop:
     row_a_warp: bool = False
     """A warp has one row and leaves where there is none, so that padding costs nothing."""
 
-    def chains(self, turns: int) -> tuple[Chain, ...]:
+    def chains(self, turns: int) -> tuple[CriticalPath, ...]:
         """Through one block: with copies ahead one through the arithmetic and one from copy to copy."""
         arithmetic = self.turn.chain(turns, self.l2_waits, self.dram_waits)
-        arithmetic += Chain(cycles=self.around + self.replays * turns)
+        arithmetic += CriticalPath(cycles=self.around + self.replays * turns)
         if not self.ahead:
             return (arithmetic,)
         copies = ceil(turns / self.ahead)
-        if self.sent_for:
-            return arithmetic + Chain(dram_waits=1), Chain(self.around, l2_waits=copies - 1, dram_waits=1)
-        return arithmetic + Chain(dram_waits=1), Chain(self.around, dram_waits=copies)
+        if self.prefetched:
+            return arithmetic + CriticalPath(dram_waits=1), CriticalPath(
+                self.around, l2_waits=copies - 1, dram_waits=1
+            )
+        return arithmetic + CriticalPath(dram_waits=1), CriticalPath(self.around, dram_waits=copies)
 
     @property
     def turns_asked_at_once(self) -> float:
@@ -102,11 +104,11 @@ STORE_INSTRUCTIONS, STORE_CYCLES = 45, 150
 """Of a warp of kernels/pointwise/01_store.cu."""
 CLUSTER_CYCLES = 180
 """Between two SMs of a cluster, as microbenchmarks publish it for Hopper."""
-TICKET = Chain(l2_waits=2)
+TICKET = CriticalPath(l2_waits=2)
 """A fence until a block's part is seen, then the counter that says who came last."""
 
 
-def traffic(loop: Loop, blocking: Blocking, pipe: str, task: Task, products: int, fused: bool) -> Traffic:
+def traffic(loop: GemmLoop, blocking: Blocking, pipe: str, task: Task, products: int, fused: bool) -> Traffic:
     """Of one task, which is `products` of them in a row; `fused` stores write bias, ReLU and residual.
 
     L2 bytes assume that L1 serves a block's repeated words. Of the product's own launch only the main loop's
@@ -137,32 +139,34 @@ def traffic(loop: Loop, blocking: Blocking, pipe: str, task: Task, products: int
     )
 
 
-def _own_end(blocking: Blocking, task: Task, fused: bool) -> Chain:
+def _own_end(blocking: Blocking, task: Task, fused: bool) -> CriticalPath:
     """Parts added by the block that comes last, and the kernel's own store."""
-    end = Chain()
+    end = CriticalPath()
     if blocking.in_cluster:
         # Parts are there, they are read all at once, and none leaves before all have read.
-        end = Chain(3 * CLUSTER_CYCLES)
+        end = CriticalPath(3 * CLUSTER_CYCLES)
     elif blocking.splits > 1:
         if blocking.part_waits is None:
             return end
-        end = TICKET + Chain(l2_waits=ceil(blocking.part_waits * blocking.splits))
+        end = TICKET + CriticalPath(l2_waits=ceil(blocking.part_waits * blocking.splits))
     return end + finish(task, blocking.outputs) if fused else end
 
 
-def finish(task: Task, outputs: int = 1) -> Chain:
+def finish(task: Task, outputs: int = 1) -> CriticalPath:
     """Bias, a weight that DRAM has, and the residual of so many outputs in turn; 0 where sent for early."""
-    return Chain(
+    return CriticalPath(
         l2_waits=outputs if task.operand("residual") else 0,
         dram_waits=1 if outputs and task.operand("bias") else 0,
     )
 
 
-def launches_after(blocking: Blocking, task: Task, products: int, fused: bool) -> Chain:
+def launches_after(blocking: Blocking, task: Task, products: int, fused: bool) -> CriticalPath:
     """Behind the products: the sum of each one's parts, and one store of all where it is not fused."""
-    after = Chain()
+    after = CriticalPath()
     if blocking.reduces:
-        after += Chain(SUM_CYCLES, sum_waits(blocking.splits)) + (finish(task) if fused else Chain())
+        after += CriticalPath(SUM_CYCLES, sum_waits(blocking.splits)) + (
+            finish(task) if fused else CriticalPath()
+        )
     after = after.times(products)
     return after + store_chain(task) if not fused and stores_apart(task) else after
 
@@ -204,9 +208,11 @@ def copy_wavefronts(rows: int, columns: int, depth: int, warps: int) -> float:
     return WORD_BYTES * (rows + columns) * depth / 128 / warps
 
 
-def store_chain(task: Task) -> Chain:
+def store_chain(task: Task) -> CriticalPath:
     """Of the launch that stores apart: its loads go out together, and the longest is waited for."""
-    return Chain(STORE_CYCLES) + (Chain(dram_waits=1) if task.operand("bias") else Chain(l2_waits=1))
+    return CriticalPath(STORE_CYCLES) + (
+        CriticalPath(dram_waits=1) if task.operand("bias") else CriticalPath(l2_waits=1)
+    )
 
 
 def stores_apart(task: Task) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from gputop.declared import Chain, Traffic
 from gputop.phases.gemm_cuda import COVERS, cluster_arguments, parts, store_launch
 from gputop.phases.gemm_cuda_traffic import (
     CLUSTER_CYCLES,
@@ -15,9 +14,10 @@ from gputop.phases.gemm_cuda_traffic import (
     l2_bytes_after,
     launches_after,
 )
-from gputop.phases.multiples import too_short, uneven
-from gputop.phases.turns import TURNS
-from gputop.spec import WORD_BYTES, Dims, Kernel, Launch, Plan, Task
+from gputop.phases.sass_loops import LOOP_BODIES
+from gputop.phases.shape_limits import not_multiple_of, too_short
+from gputop.plan.traffic import CriticalPath, Traffic
+from gputop.plan.types import WORD_BYTES, Dims, Kernel, Launch, Plan, Task
 
 ROWS, DEPTH = 128, 32
 THREADS = 256
@@ -27,7 +27,7 @@ AROUND = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class WarpgroupTile:
     """One entry of the source: 128 rows and so many columns."""
 
     columns: int
@@ -48,15 +48,15 @@ class Tile:
 
 
 TILES = (
-    Tile(56, 9, (2, 4, 8)),
-    Tile(80, 8, (2, 4, 8)),
-    Tile(96, 8, (2, 4, 8)),
-    Tile(104, 7, (2, 4, 8)),
-    Tile(112, 7, (2, 4, 8, 16)),
+    WarpgroupTile(56, 9, (2, 4, 8)),
+    WarpgroupTile(80, 8, (2, 4, 8)),
+    WarpgroupTile(96, 8, (2, 4, 8)),
+    WarpgroupTile(104, 7, (2, 4, 8)),
+    WarpgroupTile(112, 7, (2, 4, 8, 16)),
 )
 
 
-def _launches(tile: Tile, splits: int, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+def _launches(tile: WarpgroupTile, splits: int, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
     fused = plan.fused_stores
     launches = []
     for part in parts(task, plan, dims):
@@ -74,10 +74,10 @@ def _limits(name: str, splits: int, task: Task, plan: Plan, dims: Dims) -> str |
     if output.rows > ROWS:
         return f"{name} takes up to {ROWS} rows, and {site.name} has {output.rows}"
     sizes = ("inner", site.inner, DEPTH), ("columns", output.columns, 4)
-    return uneven(name, site, sizes) or too_short(name, site, splits, DEPTH)
+    return not_multiple_of(name, site, sizes) or too_short(name, site, splits, DEPTH)
 
 
-def _traffic(tile: Tile, splits: int, task: Task, products: int, fused: bool) -> Traffic:
+def _traffic(tile: WarpgroupTile, splits: int, task: Task, products: int, fused: bool) -> Traffic:
     """Panels once for each tile that reads them, what they have; parts travel between SMs, not through L2.
 
     A block's copies all set out at once, so far as shared memory holds them. Its sums are ready when the
@@ -92,18 +92,18 @@ def _traffic(tile: Tile, splits: int, task: Task, products: int, fused: bool) ->
     steps = ceil(site.inner / DEPTH / splits)
     kept = min(steps, tile.stages)
     finishes = ceil(ROWS / splits * tile.columns / 4 / THREADS)
-    end = Chain(
+    end = CriticalPath(
         AROUND + CLUSTER_CYCLES * (2 + finishes * ceil(splits / 8)), l2_waits=finishes if fused else 0
     )
-    products_end = Chain(steps * DEPTH / 8 * tile.columns / 2, dram_waits=1) + end
-    copies_end = Chain(dram_waits=ceil(steps / tile.stages)) + end
+    products_end = CriticalPath(steps * DEPTH / 8 * tile.columns / 2, dram_waits=1) + end
+    copies_end = CriticalPath(dram_waits=ceil(steps / tile.stages)) + end
     warp_steps = across * splits * WARPS * steps
     reads = (64 + tile.columns) / 4  # of both operands by a warpgroup, a warp's share, in wavefronts
     return Traffic(
         flops=2.0 * padded * site.inner,
         l2_bytes=panel_bytes * site.inner + l2_bytes_after(blocking, task, fused),
         l1_wavefronts=warp_steps * (reads + copy_wavefronts(ROWS, tile.columns, DEPTH, WARPS)),
-        warp_instructions=warp_steps * TURNS[tile.entry].instructions
+        warp_instructions=warp_steps * LOOP_BODIES[tile.entry].instructions
         + instructions_after(blocking, task, fused),
         chains=(products_end.times(products), copies_end.times(products)),
         after=launches_after(blocking, task, products, fused),
@@ -113,7 +113,7 @@ def _traffic(tile: Tile, splits: int, task: Task, products: int, fused: bool) ->
     )
 
 
-def _kernel(tile: Tile, splits: int) -> Kernel:
+def _kernel(tile: WarpgroupTile, splits: int) -> Kernel:
     name = f"{tile.entry}_{splits}"
     return Kernel(
         name=name,

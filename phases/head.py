@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gputop import buffers
-from gputop.declared import Work
+from gputop.model import activations
 from gputop.phases import gemm
-from gputop.spec import WORD_BYTES, Dims, Phase, Plan, Site, Task
+from gputop.plan.traffic import Work
+from gputop.plan.types import WORD_BYTES, Dims, Phase, Plan, Site, Task
 
 
 def work(site: Site, dims: Dims) -> Work:
@@ -19,10 +19,10 @@ def sites(dims: Dims, pruned: bool) -> tuple[Site, ...]:
 
 
 def task(site: Site, layer: int, plan: Plan, dims: Dims, keep_layers: bool) -> Task:
-    w = buffers.weight("whead", 0, 0, dims.vocab, dims.vocab, dims.d_model, plan.layout)
-    bias = buffers.vector("bhead", 0, 0, dims.vocab) if plan.fold else None
-    inputs = gemm.operands(buffers.whole("xnf", dims), w, bias)
-    return Task(site, 0, inputs, buffers.whole("logits", dims))
+    w = activations.weight("whead", 0, 0, dims.vocab, dims.vocab, dims.d_model, plan.layout)
+    bias = activations.vector("bhead", 0, 0, dims.vocab) if plan.fold else None
+    inputs = gemm.operands(activations.whole("xnf", dims), w, bias)
+    return Task(site, 0, inputs, activations.whole("logits", dims))
 
 
 PHASE = Phase(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gputop.phases import ladder_cpu, ladder_cuda
-from gputop.spec import Rung, Toggle
+from gputop.phases import rungs_cpu, rungs_cuda
+from gputop.plan.types import Rung, Toggle
 
-RUNGS: tuple[Rung, ...] = ladder_cpu.RUNGS + ladder_cuda.RUNGS
+RUNGS: tuple[Rung, ...] = rungs_cpu.RUNGS + rungs_cuda.RUNGS
 
 ON_OFF = ("on", "off")
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gputop import buffers
-from gputop.declared import Work
+from gputop.model import activations
 from gputop.phases import layernorm_cpu, layernorm_cuda, megakernel_cuda
 from gputop.phases.sites import in_every_layer
-from gputop.spec import (
+from gputop.plan.traffic import Work
+from gputop.plan.types import (
     LAYERNORM_EPS,
     WORD_BYTES,
     Dims,
@@ -26,7 +26,7 @@ from gputop.spec import (
 )
 
 if TYPE_CHECKING:
-    from gputop.spec import Array
+    from gputop.plan.types import Array
 
 KERNELS: tuple[Kernel, ...] = layernorm_cpu.KERNELS + layernorm_cuda.KERNELS + megakernel_cuda.KERNELS
 TOLERANCES: Mapping[Math, float] = {"fp32": 1e-5, "tf32": 3e-3, "bf16": 1e-2}
@@ -65,8 +65,8 @@ def operands(
         return (("x", x),)
     return (
         ("x", x),
-        ("gain", buffers.vector(gain, layer, 0, x.columns)),
-        ("shift", buffers.vector(shift, layer, 0, x.columns)),
+        ("gain", activations.vector(gain, layer, 0, x.columns)),
+        ("shift", activations.vector(shift, layer, 0, x.columns)),
     )
 
 
@@ -84,9 +84,9 @@ def phase(
     def task(site: Site, layer: int, plan: Plan, dims: Dims, keep_layers: bool) -> Task:
         slot = layer if keep_layers else 0
         if site.name == name:
-            x, output = buffers.whole(source, dims, slot), buffers.whole(target, dims, slot)
+            x, output = activations.whole(source, dims, slot), activations.whole(target, dims, slot)
         else:
-            x, output = buffers.whole(f"{source}_last", dims), buffers.whole(f"{target}_last", dims)
+            x, output = activations.whole(f"{source}_last", dims), activations.whole(f"{target}_last", dims)
         return Task(site, layer, operands(x, gain, shift, layer, plan), output)
 
     return Phase(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
-from gputop import buffers
-from gputop.declared import Chain, Traffic
-from gputop.phases.turns import TURNS, UNCOALESCED_CYCLES, Turn
-from gputop.spec import LAYERNORM_EPS, WORD_BYTES, Dims, Kernel, Launch, Plan, Task, View, WeightView
+from gputop.model import activations
+from gputop.phases.sass_loops import LOOP_BODIES, UNCOALESCED_CYCLES, LoopBody
+from gputop.plan.traffic import CriticalPath, Traffic
+from gputop.plan.types import LAYERNORM_EPS, WORD_BYTES, Dims, Kernel, Launch, Plan, Task, View, WeightView
 
 COVERS = ("ln1", "ln2", "lnf")
 THREADS = 128
@@ -34,7 +34,12 @@ def _launch(task: Task, entry: str, rows_per_block: int, threads: int = THREADS)
 
 
 def _traffic(
-    task: Task, rows_per_block: int, wavefronts: float, instructions: float, chain: Chain, in_flight: float
+    task: Task,
+    rows_per_block: int,
+    wavefronts: float,
+    instructions: float,
+    chain: CriticalPath,
+    in_flight: float,
 ) -> Traffic:
     """`wavefronts` and `instructions` (of warps) are a row's; of the repeated walks' words L1 serves all.
 
@@ -60,18 +65,18 @@ TREES = 2 * 5 * SHUFFLE_CYCLES
 """Sums over a warp: mean, then squares."""
 
 
-def _walks(task: Task, entry: str, steps: float) -> tuple[float, Chain]:
+def _walks(task: Task, entry: str, steps: float) -> tuple[float, CriticalPath]:
     """Instructions and chain of a warp's three walks over `steps` elements a lane, 16 in a turn.
 
     The first finds the row in L2, the others in L1. The third waits for each element: what it writes might
     be what it reads next. Gain and shift, where they are not folded, it has from DRAM: four in a turn.
     """
-    mean, squares = TURNS[f"{entry} mean"], TURNS[f"{entry} squares"]
+    mean, squares = LOOP_BODIES[f"{entry} mean"], LOOP_BODIES[f"{entry} squares"]
     if task.operand("gain"):
-        output, turns = TURNS[f"{entry} output"], steps / 4
+        output, turns = LOOP_BODIES[f"{entry} output"], steps / 4
         third = output.chain(turns, dram_waits=output.waits)
     else:
-        output, turns = TURNS[f"{entry} folded"], steps / 16
+        output, turns = LOOP_BODIES[f"{entry} folded"], steps / 16
         third = output.chain(turns)
     first_two = mean.chain(steps / 16, l2_waits=mean.waits) + squares.chain(steps / 16)
     instructions = (mean.instructions + squares.instructions) * steps / 16 + output.instructions * turns
@@ -83,7 +88,7 @@ def _thread_per_row_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> 
     task = tasks[0]
     columns = task.output.columns
     instructions, chain = _walks(task, "layernorm_thread_per_row", columns)
-    accesses = Chain(cycles=4 * UNCOALESCED_CYCLES * columns)
+    accesses = CriticalPath(cycles=4 * UNCOALESCED_CYCLES * columns)
     return _traffic(task, THREADS, 4.0 * columns, instructions / 32, chain + accesses, 16 * 32.0 * 32)
 
 
@@ -92,7 +97,7 @@ def _warp_per_row_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Tr
     columns = task.output.columns
     instructions, chain = _walks(task, "layernorm_warp_per_row", columns / 32)
     return _traffic(
-        task, WARPS, 4 * columns / 32, instructions, chain + Chain(cycles=TREES), 8.0 * LINE_BYTES
+        task, WARPS, 4 * columns / 32, instructions, chain + CriticalPath(cycles=TREES), 8.0 * LINE_BYTES
     )
 
 
@@ -106,7 +111,7 @@ def _row_in_registers_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -
     task = tasks[0]
     columns = task.output.columns
     waits = ceil(columns / 128) if task.operand("gain") else 0
-    chain = Chain(REGISTER_CYCLES, l2_waits=1, dram_waits=waits)
+    chain = CriticalPath(REGISTER_CYCLES, l2_waits=1, dram_waits=waits)
     return _traffic(task, 1, 2 * columns / 32, REGISTER_INSTRUCTIONS, chain, float(WORD_BYTES * columns))
 
 
@@ -132,7 +137,7 @@ LEAST_SENDERS = 128
 """Blocks that send for weights, whatever the rows."""
 
 
-SENDING = Turn(5, 24)
+SENDING = LoopBody(5, 24)
 """Of the loop that sends for a line a lane, by its machine code for sm_90."""
 
 
@@ -160,7 +165,7 @@ def _weights_ahead(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Lau
     names = WEIGHTS_AFTER[task.site.phase]
     layer = 0 if task.site.phase == "lnf" else task.layer
     weights: list[WeightView | None] = [
-        buffers.weight(name, layer, 0, shapes[name][0], *shapes[name], plan.layout) for name in names
+        activations.weight(name, layer, 0, shapes[name][0], *shapes[name], plan.layout) for name in names
     ]
     absent = 2 - len(names)
     args = (
@@ -200,7 +205,7 @@ def _weights_ahead_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> T
         l2_bytes=row.l2_bytes + sent_bytes,
         l1_wavefronts=row.l1_wavefronts + sum(lines),
         warp_instructions=row.warp_instructions + sum(lines) / 32 * SENDING.instructions,
-        chains=(walk, Chain(walk.cycles + sending_cycles, dram_waits=walk.dram_waits)),
+        chains=(walk, CriticalPath(walk.cycles + sending_cycles, dram_waits=walk.dram_waits)),
         bytes_in_flight_per_warp=asked_at_once / senders,
     )
 

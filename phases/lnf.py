@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gputop import buffers
+from gputop.model import activations
 from gputop.phases import layernorm
-from gputop.spec import Dims, Phase, Plan, Site, Task
+from gputop.plan.types import Dims, Phase, Plan, Site, Task
 
 
 def sites(dims: Dims, pruned: bool) -> tuple[Site, ...]:
@@ -13,11 +13,11 @@ def sites(dims: Dims, pruned: bool) -> tuple[Site, ...]:
 
 def task(site: Site, layer: int, plan: Plan, dims: Dims, keep_layers: bool) -> Task:
     if plan.prune:
-        x = buffers.whole("x_last", dims)
+        x = activations.whole("x_last", dims)
     else:
-        x = buffers.last_tokens(buffers.whole("x", dims, dims.layers if keep_layers else 0), dims)
+        x = activations.last_tokens(activations.whole("x", dims, dims.layers if keep_layers else 0), dims)
     inputs = layernorm.operands(x, "gainf", "shiftf", 0, plan)
-    return Task(site, 0, inputs, buffers.whole("xnf", dims))
+    return Task(site, 0, inputs, activations.whole("xnf", dims))
 
 
 PHASE = Phase(

@@ -5,12 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
-from gputop.declared import Chain, Traffic
 from gputop.phases import attention_cuda, embed_cuda, gemm_cuda, layernorm_cuda
-from gputop.phases.gemm_cuda_traffic import Blocking, Loop, copy_wavefronts, traffic
-from gputop.phases.multiples import uneven
-from gputop.phases.turns import TURNS
-from gputop.spec import LAYERNORM_EPS, WORD_BYTES, Argument, Dims, Kernel, Launch, Plan, Scratch, Task, View
+from gputop.phases.gemm_cuda_traffic import Blocking, GemmLoop, copy_wavefronts, traffic
+from gputop.phases.sass_loops import LOOP_BODIES
+from gputop.phases.shape_limits import not_multiple_of
+from gputop.plan.traffic import CriticalPath, Traffic
+from gputop.plan.types import (
+    LAYERNORM_EPS,
+    WORD_BYTES,
+    Argument,
+    Dims,
+    Kernel,
+    Launch,
+    Plan,
+    Scratch,
+    Task,
+    View,
+)
 
 NAME = "megakernel"
 COVERS = ("embed", "ln1", "qkv", "attention", "wo", "ln2", "w1", "w2", "lnf", "head")
@@ -109,7 +120,7 @@ def _limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     site = task.site
     if site.name in PRODUCTS:
         sizes = ("rows", site.rows, TILE), ("columns", site.columns, TILE), ("inner", site.inner, DEPTH)
-        return uneven(NAME, site, sizes)
+        return not_multiple_of(NAME, site, sizes)
     return None
 
 
@@ -117,16 +128,16 @@ _BUILT_OF: dict[str, Kernel] = {
     kernel.name: kernel for kernel in (*embed_cuda.KERNELS, *layernorm_cuda.KERNELS, *attention_cuda.KERNELS)
 }
 
-BARRIER = Chain(grid_barriers=1)
+BARRIER = CriticalPath(grid_barriers=1)
 """After each task."""
-PRODUCT_LOOP = Loop(
-    TURNS["megakernel products"],
+PRODUCT_LOOP = GemmLoop(
+    LOOP_BODIES["megakernel products"],
     DEPTH,
     wavefronts=64 + copy_wavefronts(TILE, TILE, DEPTH, WARPS),
     ahead=STAGES - 1,
     around=gemm_cuda.WMMA_AROUND,
 )
-ROW_LOOP = Loop(TURNS["megakernel rows"], 16 * WARPS, wavefronts=32, dram_waits=2, around=400)
+ROW_LOOP = GemmLoop(LOOP_BODIES["megakernel rows"], 16 * WARPS, wavefronts=32, dram_waits=2, around=400)
 
 
 def _task_traffic(task: Task, plan: Plan, dims: Dims) -> Traffic:
@@ -155,7 +166,7 @@ def _traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
         return Traffic()
     alone = _task_traffic(tasks[0], plan, dims)
     chains = tuple(chain + BARRIER for chain in alone.chains)
-    return replace(alone, chains=chains, after=Chain(), tile=None)
+    return replace(alone, chains=chains, after=CriticalPath(), tile=None)
 
 
 KERNELS = (

@@ -1,16 +1,16 @@
 """qkv: queries, keys and values, one GEMM over three stacked weights.
 
-A plan without fused qkv runs it as one GEMM for each of the three (`gputop.buffers.split`). A pruned
+A plan without fused qkv runs it as one GEMM for each of the three (`gputop.model.activations.split`). A pruned
 last layer needs keys and values of every token (`kv`), but the query of the last one only (`q@1`).
 """
 
 from __future__ import annotations
 
-from gputop import buffers
-from gputop.declared import Work
+from gputop.model import activations
 from gputop.phases import gemm
 from gputop.phases.sites import present
-from gputop.spec import Dims, Phase, Plan, Site, Task
+from gputop.plan.traffic import Work
+from gputop.plan.types import Dims, Phase, Plan, Site, Task
 
 
 def work(site: Site, dims: Dims) -> Work:
@@ -30,15 +30,15 @@ def sites(dims: Dims, pruned: bool) -> tuple[Site, ...]:
 def task(site: Site, layer: int, plan: Plan, dims: Dims, keep_layers: bool) -> Task:
     slot = layer if keep_layers else 0
     d = dims.d_model
-    a = buffers.whole("xn1", dims, slot)
-    output = buffers.whole("qkv", dims, slot)
+    a = activations.whole("xn1", dims, slot)
+    output = activations.whole("qkv", dims, slot)
     start = 0
     if site.name == "kv":
-        start, output = d, buffers.columns(output, d, 2 * d)
+        start, output = d, activations.columns(output, d, 2 * d)
     elif site.name == "q@1":
-        a, output = buffers.last_tokens(a, dims), buffers.whole("q_last", dims)
-    w = buffers.weight("wqkv", layer, start, site.columns, 3 * d, d, plan.layout)
-    bias = buffers.vector("bqkv", layer, start, site.columns)
+        a, output = activations.last_tokens(a, dims), activations.whole("q_last", dims)
+    w = activations.weight("wqkv", layer, start, site.columns, 3 * d, d, plan.layout)
+    bias = activations.vector("bqkv", layer, start, site.columns)
     return Task(site, layer, gemm.operands(a, w, bias), output)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputop.spec import Dims, Site
+from gputop.plan.types import Dims, Site
 
 
 def in_every_layer(phase: str, dims: Dims, pruned: bool, width: int, inner: int = 0) -> tuple[Site, ...]:

@@ -18,11 +18,11 @@ from time import monotonic
 
 from textual.pilot import Pilot
 
-from gputop.client import Client
-from gputop.spec import PlanRequest
+from gputop.ipc.client import Client
+from gputop.model.workloads import parse_workload
+from gputop.plan.types import PlanRequest
 from gputop.tui.app import GputopApp
 from gputop.tui.options import Options
-from gputop.workloads import parse_workload
 
 HERE = Path(__file__).parent
 PATIENCE_S = 300.0

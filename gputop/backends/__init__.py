@@ -6,11 +6,11 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING
 
-from gputop.errors import unknown_name
+from gputop.util.errors import unknown_name
 
 if TYPE_CHECKING:
     from gputop.backends.base import BackendModule
-    from gputop.spec import Workload
+    from gputop.plan.types import Workload
 
 MODULES = {
     "cuda": "gputop.backends.cuda",
@@ -19,7 +19,7 @@ MODULES = {
 
 
 def load(name: str) -> BackendModule:
-    """The module of the backend `name`; BadInput for an unknown name."""
+    """The module of the backend `name`; UsageError for an unknown name."""
     if name not in MODULES:
         raise unknown_name("backend", name, ("auto", *MODULES))
     module: BackendModule = importlib.import_module(MODULES[name])
@@ -36,11 +36,11 @@ def choose(name: str) -> tuple[str, str]:
     lacking = load("cuda").available()
     if lacking is None:
         return "cuda", ""
-    device = importlib.import_module("gputop.backends.cuda.driver").first_device()
+    device = importlib.import_module("gputop.backends.cuda.runtime.driver").first_device()
     return "cpu", f"{device} is here and is not used: {lacking}" if device else ""
 
 
-def foresee(name: str, workload: Workload, device: str | None) -> None:
+def warm_up(name: str, workload: Workload, device: str | None) -> None:
     """Begin what opening a backend is going to wait for, while the rest of a session is loaded.
 
     A guess: where it is wrong, or what it needs is not here, the opening says so and nothing is lost.
@@ -48,9 +48,9 @@ def foresee(name: str, workload: Workload, device: str | None) -> None:
     if name == "auto":
         name = "cuda" if _installed("cupy") else "cpu"
     if name == "cuda":
-        importlib.import_module("gputop.backends.cuda.waking").begin(device)
+        importlib.import_module("gputop.backends.cuda.runtime.device_warmup").begin(device)
     elif name == "cpu":
-        importlib.import_module("gputop.backends.cpu.early").begin(workload)
+        importlib.import_module("gputop.backends.cpu.warmup").begin(workload)
 
 
 def _installed(package: str) -> bool:

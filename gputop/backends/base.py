@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from gputop.results import Ceilings, DeviceFacts, Health, Tuned
-    from gputop.spec import LaunchFacts, Plan, Step, View, Workload
+    from gputop.plan.types import LaunchInfo, Plan, Step, View, Workload
+    from gputop.results.records import Ceilings, DeviceFacts, Health, Tuned
 
     Floats = NDArray[np.float32]
     Tokens = NDArray[np.int32]
@@ -85,7 +85,7 @@ class Prepared(Protocol):
     def sample_phases(self, passes: int) -> tuple[PhaseTimes, ...]:
         """Of about so many passes, one each; empty where a plan has no split here: a peer without CUPTI."""
 
-    def facts(self) -> tuple[LaunchFacts, ...]:
+    def facts(self) -> tuple[LaunchInfo, ...]:
         """One per step site, in pass order."""
 
     def tuned(self) -> tuple[Tuned, ...]:
@@ -144,7 +144,7 @@ class BackendModule(Protocol):
     ) -> Backend:
         """`kernels_dir`: CUDA sources of the user's, searched before our own.
 
-        NotHere when the device or a library is missing.
+        Unavailable when the device or a library is missing.
         """
 
 

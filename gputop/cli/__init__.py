@@ -7,8 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from gputop.ending import Ended, unwinding
-from gputop.errors import GputopError
+from gputop.util.errors import GputopError
+from gputop.util.signals import Terminated, raise_on_signal
 
 INTERRUPTED = 130
 """Exit code after ^C, as shells expect it."""
@@ -20,10 +20,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     _open_streams()
     try:
-        with unwinding():
+        with raise_on_signal():
             # Imported in here: ^C may come at any moment.
-            from gputop.cli.commands import dispatch
-            from gputop.times import mark
+            from gputop.cli.command_table import dispatch
+            from gputop.util.startup_trace import mark
 
             mark("gputop: started")
             code = dispatch(list(sys.argv[1:] if argv is None else argv))
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except GputopError as error:
         _tell(f"gputop: {error}")
         return error.exit_code
-    except Ended as ended:
+    except Terminated as ended:
         return ended.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED

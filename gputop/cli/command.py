@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from gputop.cli.terminal import print_data
-from gputop.errors import BadInput
+from gputop.util.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Command:
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises BadInput instead of printing a usage block; names the nearest option for an unknown one."""
+    """Raises UsageError instead of printing a usage block; names the nearest option for an unknown one."""
 
     def __init__(self, prog: str, description: str, epilog: str) -> None:
         super().__init__(
@@ -50,20 +50,20 @@ class Parser(argparse.ArgumentParser):
         )
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
-        """BadInput for anything it does not know."""
+        """UsageError for anything it does not know."""
         options, unknown = self.parse_known_args(argv)
         if unknown:
             self.error(self._unknown(unknown[0]))
         return options
 
     def print_help(self, file: object = None) -> None:
-        """On stdout; BadInput where the disk refuses it, which argparse would pass over."""
+        """On stdout; UsageError where the disk refuses it, which argparse would pass over."""
         print_data(*self.format_help().splitlines())
 
     def error(self, message: str) -> NoReturn:
-        """BadInput with argparse's message as a sentence."""
+        """UsageError with argparse's message as a sentence."""
         sentence = message[0].upper() + message[1:].rstrip(".")
-        raise BadInput(f"{sentence}. See {self.prog} --help.")
+        raise UsageError(f"{sentence}. See {self.prog} --help.")
 
     def _unknown(self, word: str) -> str:
         if not word.startswith("-"):

@@ -6,8 +6,8 @@ import os
 import sys
 from typing import BinaryIO
 
-from gputop.errors import BadInput
-from gputop.target import open_target
+from gputop.util.errors import UsageError
+from gputop.util.output_file import open_target
 
 PARTIAL = ".partial"
 
@@ -19,7 +19,7 @@ class LineFile:
     """
 
     def __init__(self, word: str) -> None:
-        """BadInput where FILE can't be written. Nothing is written yet."""
+        """UsageError where FILE can't be written. Nothing is written yet."""
         path = open_target(word).path
         # A device or a pipe is written to, never replaced.
         replaced = path is not None and (path.is_file() or not path.exists())
@@ -34,7 +34,7 @@ class LineFile:
         return str(self._path) if self._name is not None and self._file is not None else ""
 
     def add(self, line: bytes) -> None:
-        """BadInput where the disk refuses."""
+        """UsageError where the disk refuses."""
         try:
             if self._file is None:
                 self._file = self._path.open("wb") if self._path else sys.stdout.buffer
@@ -46,7 +46,7 @@ class LineFile:
             raise self._refusal(error) from error
 
     def finish(self) -> None:
-        """The lines are all there. BadInput where the disk refuses."""
+        """The lines are all there. UsageError where the disk refuses."""
         if self._file is None or self._path is None:
             return
         try:
@@ -58,5 +58,5 @@ class LineFile:
         except OSError as error:
             raise self._refusal(error) from error
 
-    def _refusal(self, error: OSError) -> BadInput:
-        return BadInput(f"Can't write {self._word!r}: {error.strerror or error}.")
+    def _refusal(self, error: OSError) -> UsageError:
+        return UsageError(f"Can't write {self._word!r}: {error.strerror or error}.")

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gputop import backends
-from gputop.errors import BadInput, unknown_name
+from gputop.util.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
-    from gputop.spec import PlanRequest, Workload
+    from gputop.plan.types import PlanRequest, Workload
 
 DEFAULT_WINDOWS = 1
 LONGEST_WINDOW_S = 86_400.0
@@ -87,8 +87,8 @@ def add_output_options(parser: ArgumentParser) -> None:
 
 
 def workload_of(options: Namespace) -> Workload:
-    """BadInput for an unknown name or a file that is no workload."""
-    from gputop.workloads import parse_workload
+    """UsageError for an unknown name or a file that is no workload."""
+    from gputop.model.workloads import parse_workload
 
     return parse_workload(options.workload)
 
@@ -99,22 +99,22 @@ def kernels_dir_of(options: Namespace) -> str | None:
     if folder is None or options.remote is not None:
         return folder
     if not Path(folder).is_dir():
-        raise BadInput(f"--kernels {folder}: no such folder. It must hold .cu files, at the paths of ours.")
-    _stand_for_ours(Path(folder))
+        raise UsageError(f"--kernels {folder}: no such folder. It must hold .cu files, at the paths of ours.")
+    _check_kernel_overrides(Path(folder))
     return str(Path(folder).resolve())
 
 
-def _stand_for_ours(folder: Path) -> None:
-    """BadInput for a source that nothing would compile: what ran in its place would be taken for it."""
-    from gputop import paths
-    from gputop.backends.cuda.sources import is_replaceable
+def _check_kernel_overrides(folder: Path) -> None:
+    """UsageError for a source that nothing would compile: what ran in its place would be taken for it."""
+    from gputop.backends.cuda.compiler.sources import is_replaceable
+    from gputop.util import paths
 
     ours = _sources(paths.kernels_dir())
     theirs = _sources(folder)
     if not theirs & ours:
-        raise BadInput(f"--kernels {folder}: it holds nothing at a path of ours, as gemm/01_naive.cu.")
+        raise UsageError(f"--kernels {folder}: it holds nothing at a path of ours, as gemm/01_naive.cu.")
     if not any(map(is_replaceable, theirs & ours)):
-        raise BadInput(
+        raise UsageError(
             f"--kernels {folder}: it holds none but kernels that measure, and those are gputop's own always."
         )
     for name in sorted(theirs - ours):
@@ -122,7 +122,7 @@ def _stand_for_ours(folder: Path) -> None:
             named = (other for other in ours if Path(other).name == Path(name).name)
             near = next(named, None) or next(iter(difflib.get_close_matches(name, ours, n=1)), None)
             hint = f" Did you mean {near!r}?" if near else ""
-            raise BadInput(f"--kernels {folder}: no kernel is compiled from {name!r}.{hint}")
+            raise UsageError(f"--kernels {folder}: no kernel is compiled from {name!r}.{hint}")
 
 
 def _sources(folder: Path) -> set[str]:
@@ -132,8 +132,8 @@ def _sources(folder: Path) -> set[str]:
 
 def request_of(options: Namespace, rung: str) -> PlanRequest:
     """The plan that these options ask for, from `rung` where they name none."""
-    from gputop.spec import PlanRequest
-    from gputop.words import parse_word
+    from gputop.plan.plan_string import parse_word
+    from gputop.plan.types import PlanRequest
 
     return with_changes(parse_word(options.rung) if options.rung else PlanRequest(rung), options)
 
@@ -148,11 +148,11 @@ def with_changes(request: PlanRequest, options: Namespace) -> PlanRequest:
 
 
 def _once(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """BadInput where one name is given two values: one of them would be ignored unsaid."""
+    """UsageError where one name is given two values: one of them would be ignored unsaid."""
     given: dict[str, str] = {}
     for name, value in pairs:
         if given.setdefault(name, value) != value:
-            raise BadInput(f"{name} is asked to be {given[name]} and {value}: give it one value.")
+            raise UsageError(f"{name} is asked to be {given[name]} and {value}: give it one value.")
     return pairs
 
 
@@ -192,11 +192,11 @@ def _duration(text: str) -> float:
 
 def _word(text: str) -> str:
     """A plan in one word, which its form must allow; names are looked up where the plan is."""
-    from gputop.words import parse_word
+    from gputop.plan.plan_string import parse_word
 
     try:
         parse_word(text)
-    except BadInput as error:
+    except UsageError as error:
         raise ArgumentTypeError(str(error)) from None
     return text
 

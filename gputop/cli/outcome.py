@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from gputop.errors import GateFailed
+from gputop.util.errors import GateFailed
 
 if TYPE_CHECKING:
-    from gputop.results import Gate
+    from gputop.results.records import Gate
 
 
 def outcome(gates: Iterable[Gate]) -> int:

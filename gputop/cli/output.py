@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 
-from gputop.errors import BadInput
-from gputop.target import Target, open_target
+from gputop.util.errors import UsageError
+from gputop.util.output_file import Target, open_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +18,12 @@ class Output:
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> Output:
-        """BadInput for two dashes, one file named twice, or a file that can't be written."""
+        """UsageError for two dashes, one file named twice, or a file that can't be written."""
         csv = None if options.csv is None else open_target(options.csv)
         json = None if options.json is None else open_target(options.json)
         if csv is not None and json is not None and csv.path == json.path:
             where = "stdout" if csv.is_stdout else f"the same file, {options.csv}"
-            raise BadInput(f"--csv and --json can't both go to {where}: send one of them elsewhere.")
+            raise UsageError(f"--csv and --json can't both go to {where}: send one of them elsewhere.")
         return cls(csv, json)
 
     @property

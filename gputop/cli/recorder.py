@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from gputop import __version__
-from gputop.cli.batches import at_batches
-from gputop.cli.bench import Bench
+from gputop.cli.batch_sweep import at_batches
 from gputop.cli.options import with_changes
-from gputop.errors import GputopError, WorkerLost
-from gputop.recording import (
+from gputop.cli.worker_session import WorkerSession
+from gputop.plan.choices import RungView
+from gputop.plan.types import PlanRequest
+from gputop.results.recording import (
     THE_BATCHES,
     THE_LADDER,
     BatchesLine,
@@ -24,9 +25,8 @@ from gputop.recording import (
     RefusalLine,
     WindowLine,
 )
-from gputop.results import Gate
-from gputop.spec import PlanRequest
-from gputop.views import RungView
+from gputop.results.records import Gate
+from gputop.util.errors import GputopError, WorkerLost
 
 
 class Recorder:
@@ -37,7 +37,7 @@ class Recorder:
     measured alone.
     """
 
-    def __init__(self, bench: Bench, options: argparse.Namespace) -> None:
+    def __init__(self, bench: WorkerSession, options: argparse.Namespace) -> None:
         self._bench = bench
         self._options = options
         self._gates: dict[str, Gate] = {}
@@ -67,7 +67,7 @@ class Recorder:
     def _header(self) -> Header:
         bench = self._bench
         time_utc = datetime.now(UTC).isoformat(timespec="seconds")
-        ceilings = bench.survive(lambda: bench.client.calibrate(on_progress=bench.narrator.progress))
+        ceilings = bench.retry_once(lambda: bench.client.calibrate(on_progress=bench.narrator.progress))
         opened = bench.opened
         return Header(
             version=__version__,
@@ -87,7 +87,7 @@ class Recorder:
             return
         try:
             view = bench.client.resolve(request)
-            gate = bench.survive(lambda: bench.client.check(request, on_progress=bench.narrator.progress))
+            gate = bench.retry_once(lambda: bench.client.check(request, on_progress=bench.narrator.progress))
         except GputopError as error:
             yield self._refusal(rung.id, self._reason(error))
             return
@@ -130,7 +130,7 @@ class Recorder:
         requests = [self._request(rung) for rung in rungs if rung.id in self._gates]
         try:
             yield LadderLine(
-                ladder=bench.survive(
+                ladder=bench.retry_once(
                     lambda: bench.client.measure_ladder(
                         requests,
                         seconds=self._seconds(len(requests)),
@@ -150,7 +150,7 @@ class Recorder:
         requests = at_batches(with_changes(PlanRequest(rung), self._options), self._options.batches)
         try:
             yield BatchesLine(
-                ladder=bench.survive(
+                ladder=bench.retry_once(
                     lambda: bench.client.measure_ladder(
                         requests,
                         seconds=self._seconds(len(requests)),

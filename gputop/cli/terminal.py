@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import TextIO
 
-from gputop.errors import BadInput
+from gputop.util.errors import UsageError
 
 NO_LIMIT = 10_000
 """The width where nothing need be dropped: a file or a pipe."""
@@ -92,7 +92,7 @@ def wrapped(line: str, width: int) -> list[str]:
 
 
 def print_data(*lines: str) -> None:
-    """Lines of a readable table, on stdout. BadInput where the disk refuses them."""
+    """Lines of a readable table, on stdout. UsageError where the disk refuses them."""
     terminal = Terminal.of(sys.stdout)
     try:
         for line in lines:
@@ -102,7 +102,7 @@ def print_data(*lines: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise BadInput(f"Can't write to stdout: {error.strerror or error}.") from error
+        raise UsageError(f"Can't write to stdout: {error.strerror or error}.") from error
 
 
 class Narrator:

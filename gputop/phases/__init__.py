@@ -9,8 +9,8 @@ import pkgutil
 from functools import cache
 from importlib import import_module
 
-from gputop.paths import checkout
-from gputop.spec import Phase, Rung, Toggle
+from gputop.plan.types import Phase, Rung, Toggle
+from gputop.util.paths import checkout
 
 _root = checkout()
 if _root is not None:

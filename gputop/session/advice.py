@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from gputop import roofline
-from gputop.catalog import Catalog
-from gputop.errors import BadInput
-from gputop.results import Row
-from gputop.session.model import SiteModel
-from gputop.spec import Dims, Plan, PlanRequest
-from gputop.units import seconds, significant
+from gputop.perf import roofline
+from gputop.plan.types import Dims, Plan, PlanRequest
+from gputop.planner.resolver import Resolver
+from gputop.results.records import Row
+from gputop.session.cost_model import SiteModel
+from gputop.util.errors import UsageError
+from gputop.util.units import seconds, significant
 
 LEAST_GAIN = 1.005
 """A forecast below this is nothing: the model is not that good."""
@@ -33,7 +33,7 @@ class Change:
 
 
 def neighbours(
-    catalog: Catalog, plan: Plan, dims: Dims, worst: str, models: Callable[[Plan], tuple[SiteModel, ...]]
+    catalog: Resolver, plan: Plan, dims: Dims, worst: str, models: Callable[[Plan], tuple[SiteModel, ...]]
 ) -> tuple[Neighbour, ...]:
     """Every plan one flip away that may change what the site `worst` spends and is not refused.
 
@@ -42,7 +42,7 @@ def neighbours(
     """
     found = []
     for word, request in _flips(catalog, plan, dims, worst):
-        with suppress(BadInput):
+        with suppress(UsageError):
             found.append((word, models(catalog.resolve(request, dims, plan.backend))))
     return tuple(found)
 
@@ -107,7 +107,7 @@ def _gains(
             yield Change(word, after_s, total_s / after_s)
 
 
-def _flips(catalog: Catalog, plan: Plan, dims: Dims, worst: str) -> Iterator[tuple[str, PlanRequest]]:
+def _flips(catalog: Resolver, plan: Plan, dims: Dims, worst: str) -> Iterator[tuple[str, PlanRequest]]:
     """Every toggle's other values; other kernels at the site itself, and any that fuses elsewhere."""
     asked = catalog.request(plan)
     for toggle in catalog.toggle_views(plan, dims):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gputop.backends.base import Say
-from gputop.session.replaying import Replay
+from gputop.plan.types import Workload
+from gputop.session.replay import Replay
 from gputop.session.session import Session
-from gputop.spec import Workload
 
 REPLAY = "replay"
 """Stands among the backends and is none: what it serves was measured elsewhere."""
@@ -16,7 +16,7 @@ def open_session(
 ) -> Session | Replay:
     """A session that measures, or for `replay` the recording that `device` names, with its own workload.
 
-    NotHere when the device or a library is missing; BadInput for a recording that can't be read.
+    Unavailable when the device or a library is missing; UsageError for a recording that can't be read.
     """
     if backend == REPLAY:
         return Replay.open(device)

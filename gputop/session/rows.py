@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gputop import roofline, stats
-from gputop.reconcile import residual_note, residual_s
-from gputop.results import SCHEMA_PHASES, Comparison, Delta, DeviceFacts, Health, Row
-from gputop.roofline import Floor, Terms
-from gputop.roofline.rates import total
-from gputop.session import disturbance
-from gputop.session.comparing import TIMER_STEPS
-from gputop.session.model import SiteModel
+from gputop.perf import paired_stats, roofline
+from gputop.perf.roofline import Floor, Terms
+from gputop.perf.roofline.peaks import total
+from gputop.plan.types import KINDS, Dims, KernelKind, LaunchInfo, Plan
+from gputop.results.records import SCHEMA_PHASES, Comparison, Delta, DeviceFacts, Health, Row
+from gputop.results.residual import residual_note, residual_s
+from gputop.session import interference
+from gputop.session.cost_model import SiteModel
+from gputop.session.paired_comparison import TIMER_STEPS
 from gputop.session.sampling import LaneSamples
 from gputop.session.site_deltas import SiteDelta, site_deltas
-from gputop.spec import KINDS, Dims, KernelKind, LaunchFacts, Plan
 
 HOST_BOUND = 1.5
 """Wall time over device time from which on the host is said to set the pace."""
@@ -26,7 +26,7 @@ NO_CEILINGS = "this device's ceilings are still to be measured"
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class WindowContext:
     """What all rows of a window share."""
 
     number: int
@@ -39,7 +39,7 @@ class Occasion:
 
 
 @dataclass(frozen=True, slots=True)
-class Physics:
+class PlanModel:
     """What the model says of a lane's plan."""
 
     sites: tuple[SiteModel, ...]
@@ -51,10 +51,10 @@ class Physics:
 
 
 def lane_rows(
-    occasion: Occasion,
+    occasion: WindowContext,
     samples: LaneSamples,
     dims: Dims,
-    physics: Physics,
+    physics: PlanModel,
     comparison: Comparison | None,
 ) -> tuple[Row, ...]:
     """All rows of a lane whose gate passed. Deltas only where `comparison` ends in this lane's plan."""
@@ -65,11 +65,11 @@ def lane_rows(
         _site_row(base, occasion, samples, model, facts.get(model.name), physics, deltas[model.name])
         for model in physics.sites
     ] or [_kind_row(base, samples, kind, facts.get(kind)) for kind in KINDS if samples.site_s(kind)]
-    shared = disturbance.shared(occasion.health)
+    shared = interference.shared(occasion.health)
     return (*sites, *_totals(base, samples, dims, sites, physics, comparison, shared))
 
 
-def _base(occasion: Occasion, samples: LaneSamples, dims: Dims, comparison: Comparison | None) -> Row:
+def _base(occasion: WindowContext, samples: LaneSamples, dims: Dims, comparison: Comparison | None) -> Row:
     plan, gate, health = samples.lane.plan, samples.lane.gate, occasion.health
     logits = (*gate.logits[:2], None, None)
     return Row(
@@ -102,14 +102,14 @@ def _base(occasion: Occasion, samples: LaneSamples, dims: Dims, comparison: Comp
 
 def _site_row(
     base: Row,
-    occasion: Occasion,
+    occasion: WindowContext,
     samples: LaneSamples,
     model: SiteModel,
-    facts: LaunchFacts | None,
-    physics: Physics,
+    facts: LaunchInfo | None,
+    physics: PlanModel,
     compared: SiteDelta,
 ) -> Row:
-    time, delta = stats.summarize(samples.site_s(model.name)), compared.delta
+    time, delta = paired_stats.summarize(samples.site_s(model.name)), compared.delta
     overlap_s = _median(sample.overlap_s.get(model.name) for sample in samples.phases)
     terms = _terms(samples, model)
     efficiency = roofline.efficiency(model.floor.value_s, time.median, overlap_s)
@@ -160,9 +160,9 @@ def _site_row(
     )
 
 
-def _kind_row(base: Row, samples: LaneSamples, kind: KernelKind, facts: LaunchFacts | None) -> Row:
+def _kind_row(base: Row, samples: LaneSamples, kind: KernelKind, facts: LaunchInfo | None) -> Row:
     """Of a framework's pass, whose kernels are known by kind alone."""
-    time = stats.summarize(samples.site_s(kind))
+    time = paired_stats.summarize(samples.site_s(kind))
     return replace(
         base,
         phase=kind,
@@ -187,11 +187,11 @@ def _totals(
     samples: LaneSamples,
     dims: Dims,
     sites: list[Row],
-    physics: Physics,
+    physics: PlanModel,
     comparison: Comparison | None,
     shared: str,
 ) -> Iterable[Row]:
-    device, wall = stats.summarize(samples.device_s), stats.summarize(samples.wall_s)
+    device, wall = paired_stats.summarize(samples.device_s), paired_stats.summarize(samples.wall_s)
     submit_s = _median(samples.submit_s)
     sum_s, gaps_s = (_added(sites, name) for name in ("time_s", "gap_s"))
     question = tuple(physics.question_floors.values())
@@ -223,7 +223,7 @@ def _totals(
         floor_term=overlapped.term,
         question_floor_s=question_overlapped.value_s,
         efficiency=share.value,
-        binds=pace(site_binds(samples, physics)) if physics.has_ceilings else None,
+        binds=dominant_term(site_binds(samples, physics)) if physics.has_ceilings else None,
         flops=_added(sites, "flops"),
         dram_bytes=_added(sites, "dram_bytes"),
         tokens_per_s=_rate(dims.tokens, device.median),
@@ -246,7 +246,7 @@ def _totals(
     yield replace(base, phase="residual", time_s=left_s, status=_status(note))
 
 
-def pace(binds: Iterable[tuple[str, float]]) -> str | None:
+def dominant_term(binds: Iterable[tuple[str, float]]) -> str | None:
     """Of (binding term, time) the term that binds for the largest share of the time."""
     shares: dict[str, float] = defaultdict(float)
     for term, time_s in binds:
@@ -254,20 +254,20 @@ def pace(binds: Iterable[tuple[str, float]]) -> str | None:
     return max(shares, key=lambda term: shares[term], default=None)
 
 
-def site_binds(samples: LaneSamples, physics: Physics) -> Iterator[tuple[str, float]]:
+def site_binds(samples: LaneSamples, physics: PlanModel) -> Iterator[tuple[str, float]]:
     """(binding term, time) of each site that was timed; and its gap, which is a launch's time."""
     for model in physics.sites:
-        time_s = stats.summarize(samples.site_s(model.name)).median
+        time_s = paired_stats.summarize(samples.site_s(model.name)).median
         if time_s is not None:
             yield roofline.binding(_terms(samples, model), time_s).binds, time_s
             yield "launch", _gap_s(samples, model.name) or 0.0
 
 
-def shape_tax(samples: LaneSamples, physics: Physics) -> float | None:
+def shape_tax(samples: LaneSamples, physics: PlanModel) -> float | None:
     """Time of the sites / the same without what `what_is_left` calls shape, where that is known of any."""
     whole_s, shape_s = 0.0, []
     for model in physics.sites:
-        time_s = stats.summarize(samples.site_s(model.name)).median
+        time_s = paired_stats.summarize(samples.site_s(model.name)).median
         if time_s is None:
             continue
         whole_s += time_s
@@ -313,7 +313,7 @@ def _delta_status(comparison: Comparison | None, name: str) -> str:
     return delta.status if delta else ""
 
 
-def _launch_columns(facts: LaunchFacts | None) -> dict[str, Any]:
+def _launch_columns(facts: LaunchInfo | None) -> dict[str, Any]:
     if facts is None:
         return {}
     return {
@@ -332,7 +332,7 @@ def _launch_columns(facts: LaunchFacts | None) -> dict[str, Any]:
     }
 
 
-def _question_floor_s(plan: Plan, model: SiteModel, physics: Physics) -> float | None:
+def _question_floor_s(plan: Plan, model: SiteModel, physics: PlanModel) -> float | None:
     """A pruned plan computes only what is asked; else each phase has one row, whose phases' floors add."""
     if plan.prune:
         return model.floor.value_s
@@ -356,7 +356,7 @@ def _gap_s(samples: LaneSamples, site: str) -> float | None:
 
 
 def _median(values: Iterable[float | None]) -> float | None:
-    return stats.summarize([value for value in values if value is not None]).median
+    return paired_stats.summarize([value for value in values if value is not None]).median
 
 
 def _rate(amount: int, time_s: float | None) -> float | None:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from gputop import stats
 from gputop.backends.base import PassTimes, PhaseTimes, Prepared, Say
-from gputop.session.lanes import PreparedLane
+from gputop.perf import paired_stats
+from gputop.session.prepared_plans import PreparedLane
 
 LEAST_PASSES = 3
 FEWEST_PASSES = 2
@@ -92,7 +92,7 @@ def sample_lanes(
     rounds = 0
     while not stop():
         begun = perf_counter()
-        for index in stats.order(rounds, len(lanes)):
+        for index in paired_stats.order(rounds, len(lanes)):
             say(f"round {rounds + 1}: {lanes[index].lane.plan.word}")
             _sample(lanes[index], split=phase_rounds is None or rounds < phase_rounds)
             if stop():
@@ -167,7 +167,7 @@ def _typical_split(prepared: Prepared, passes: int) -> PhaseTimes | None:
         return None
 
     def typical(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
-        return {site: stats.undisturbed([part.get(site, 0.0) for part in parts]) for site in parts[0]}
+        return {site: paired_stats.undisturbed([part.get(site, 0.0) for part in parts]) for site in parts[0]}
 
     return PhaseTimes(
         time_s=typical([split.time_s for split in known]),

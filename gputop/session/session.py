@@ -7,17 +7,17 @@ from pathlib import Path
 
 from gputop import backends
 from gputop.backends.base import Say
-from gputop.catalog import Catalog
-from gputop.errors import BadInput, NotHere
-from gputop.ladder_results import Ladder
-from gputop.results import Ceilings, DeviceFacts, Gate, Window
-from gputop.session.bench import Bench
-from gputop.session.ladder import measure_ladder
+from gputop.model.workloads import check_sizes
+from gputop.plan.choices import PlanView, RungView
+from gputop.plan.types import PlanRequest, Workload
+from gputop.planner.resolver import Resolver
+from gputop.results.ladder import Ladder
+from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
+from gputop.session.context import SessionContext
+from gputop.session.ladder_window import measure_ladder
 from gputop.session.sampling import Stop
-from gputop.session.window import Order, measure_window
-from gputop.spec import PlanRequest, Workload
-from gputop.views import PlanView, RungView
-from gputop.workloads import check_sizes
+from gputop.session.window import WindowRequest, measure_window
+from gputop.util.errors import Unavailable, UsageError
 
 OPENING_RUNGS: Mapping[str, tuple[str, ...]] = {
     "cpu": ("cpu-blas",),
@@ -39,18 +39,18 @@ def _never() -> bool:
 def opening_rung(backend: str, views: Sequence[RungView]) -> str:
     """Id of the rung to open on; where none of the preferred can run, the first of the ladder that can.
 
-    BadInput where no rung of the ladder can.
+    UsageError where no rung of the ladder can.
     """
     able = [view.id for view in views if view.kind == "ladder" and not view.refused]
     if not able:
-        raise BadInput(f"No rung of {backend} can run here: `gputop list rungs` says why.")
+        raise UsageError(f"No rung of {backend} can run here: `gputop list rungs` says why.")
     return next((rung for rung in OPENING_RUNGS.get(backend, ()) if rung in able), able[0])
 
 
 class Session:
-    """One at a time, on one thread. Every method raises BadInput for a plan that can't be, with why."""
+    """One at a time, on one thread. Every method raises UsageError for a plan that can't be, with why."""
 
-    def __init__(self, bench: Bench, note: str = "") -> None:
+    def __init__(self, bench: SessionContext, note: str = "") -> None:
         self._bench = bench
         self.note = note
         """Which device of this machine was passed over, and why; empty where none was."""
@@ -67,16 +67,18 @@ class Session:
     ) -> Session:
         """`auto` is cuda where it is usable, else cpu.
 
-        NotHere when the device or a library is missing; BadInput for a workload that is no model.
+        Unavailable when the device or a library is missing; UsageError for a workload that is no model.
         """
         check_sizes(workload.dims, f"workload {workload.name}")
         name, note = backends.choose(backend_name)
         if note and device is not None:
-            raise NotHere(note)
+            raise Unavailable(note)
         say(f"opening {name}")
         folder = Path(kernels_dir) if kernels_dir else None
-        catalog = Catalog.load(folder)
-        return cls(Bench(backends.load(name).open_backend(workload, device, say, folder), catalog), note)
+        catalog = Resolver.load(folder)
+        return cls(
+            SessionContext(backends.load(name).open_backend(workload, device, say, folder), catalog), note
+        )
 
     @property
     def facts(self) -> DeviceFacts:
@@ -145,7 +147,7 @@ class Session:
         """
         plan = self._bench.resolve(current)
         other = plan if aa else pinned and self._bench.resolve(pinned)
-        order = Order(plan, other or None, seconds, check_phases, first_look)
+        order = WindowRequest(plan, other or None, seconds, check_phases, first_look)
         return measure_window(self._bench, order, stop, say)
 
     def measure_ladder(
@@ -183,6 +185,6 @@ class Session:
         """Why the plan can't run here, known before anything is prepared; empty where it can."""
         try:
             plan = self._bench.resolve(request)
-        except BadInput as error:
+        except UsageError as error:
             return str(error)
         return self._bench.backend.refuses(plan) or ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gputop.results import Comparison, Delta
-from gputop.session.model import SiteModel
+from gputop.results.records import Comparison, Delta
+from gputop.session.cost_model import SiteModel
 
 
 @dataclass(frozen=True, slots=True)

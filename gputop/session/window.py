@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 from time import perf_counter
 from typing import Literal
 
-from gputop import stats
 from gputop.backends.base import Say
-from gputop.results import Ceilings, Comparison, Lane, Row, Window
-from gputop.session import aa_copies, comparing, disturbance
-from gputop.session.bench import Bench
-from gputop.session.lanes import PreparedLane
-from gputop.session.model import Machine
-from gputop.session.rows import NO_CEILINGS, Occasion, host_bound, lane_rows
+from gputop.perf import paired_stats
+from gputop.plan.types import Plan
+from gputop.results.records import Ceilings, Comparison, PlanResult, Row, Window
+from gputop.session import aa_runs, interference, paired_comparison
+from gputop.session.context import SessionContext
+from gputop.session.cost_model import Machine
+from gputop.session.prepared_plans import PreparedLane
+from gputop.session.rows import NO_CEILINGS, WindowContext, host_bound, lane_rows
 from gputop.session.sampling import LaneSamples, Stop, sample_lanes
-from gputop.spec import Plan
 
 Role = Literal["current", "pinned"]
 
@@ -28,7 +28,7 @@ PAIRED_S = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class WindowRequest:
     """What a window is asked to measure."""
 
     current: Plan
@@ -40,8 +40,8 @@ class Order:
     """Leave ceilings that are still to be measured, and the advice, to a later window."""
 
 
-def measure_window(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
-    """Gate, warm up, sample, compare, read. BadInput where a plan does not fit into memory."""
+def measure_window(bench: SessionContext, order: WindowRequest, stop: Stop, say: Say) -> Window:
+    """Gate, warm up, sample, compare, read. UsageError where a plan does not fit into memory."""
     try:
         return _measure(bench, order, stop, say)
     finally:
@@ -49,7 +49,7 @@ def measure_window(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
         bench.lanes.drop_copies()
 
 
-def _measure(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
+def _measure(bench: SessionContext, order: WindowRequest, stop: Stop, say: Say) -> Window:
     bench.windows += 1
     lanes = _prepare(bench, order, say)
     sampled = {role: LaneSamples(lane) for role, lane in lanes.items() if lane.gate.ok}
@@ -58,10 +58,10 @@ def _measure(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
     stopped_because, comparison, notes = _sample(bench, sampled, order.seconds, stop, say)
     seconds = perf_counter() - start
     after = bench.backend.health()
-    health = disturbance.joined(before, after)
+    health = interference.joined(before, after)
     of_plans = bench.notes(lane.plan for lane in lanes.values())
-    notes = (*of_plans, *notes, *disturbance.notes(before, after))
-    occasion = Occasion(
+    notes = (*of_plans, *notes, *interference.notes(before, after))
+    occasion = WindowContext(
         number=bench.windows,
         time_utc=time_utc,
         device=bench.facts,
@@ -92,7 +92,7 @@ def _measure(bench: Bench, order: Order, stop: Stop, say: Say) -> Window:
     )
 
 
-def _prepare(bench: Bench, order: Order, say: Say) -> dict[Role, PreparedLane]:
+def _prepare(bench: SessionContext, order: WindowRequest, say: Say) -> dict[Role, PreparedLane]:
     """The lanes in place and gated, current first."""
     current, pinned = order.current, order.pinned
     lanes: dict[Role, PreparedLane] = {"current": bench.lanes.get(current, say)}
@@ -107,31 +107,31 @@ def _prepare(bench: Bench, order: Order, say: Say) -> dict[Role, PreparedLane]:
 
 
 def _sample(
-    bench: Bench, sampled: Mapping[Role, LaneSamples], seconds: float | None, stop: Stop, say: Say
+    bench: SessionContext, sampled: Mapping[Role, LaneSamples], seconds: float | None, stop: Stop, say: Say
 ) -> tuple[str, Comparison | None, tuple[str, ...]]:
     """Why the window ended, the comparison where there are two lanes, and what else to say."""
     if "pinned" not in sampled or "current" not in sampled:
         return _sample_alone(sampled, ALONE_S if seconds is None else seconds, stop, say), None, ()
     pinned, current = sampled["pinned"], sampled["current"]
-    copies, notes = aa_copies.beside_a_pair(bench, pinned, current, seconds, say)
+    copies, notes = aa_runs.copies_for_pair(bench, pinned, current, seconds, say)
     floor = bench.noise.floor(pinned.lane.plan.word, "device")
 
     def enough() -> str:
-        narrow = stats.narrow_enough(stats.paired(pinned.device_s, current.device_s), floor)
+        narrow = paired_stats.narrow_enough(paired_stats.paired(pinned.device_s, current.device_s), floor)
         return "interval narrow enough" if narrow else ""
 
     stopped_because = sample_lanes(
         (pinned, current, *copies),
         budget_s=PAIRED_S if seconds is None else seconds,
-        least_rounds=stats.MIN_ROUNDS if seconds is None else 1,
+        least_rounds=paired_stats.MIN_ROUNDS if seconds is None else 1,
         enough=enough,
         stop=stop,
         say=say,
     )
     for copy in copies:
-        aa_copies.keep(bench.noise, pinned, copy)
-    notes += aa_copies.unknown_floor(bench.noise, pinned.lane.plan.word)
-    comparison = comparing.compare(pinned, current, bench.noise, bench.backend.timer_floor_s)
+        aa_runs.keep(bench.noise, pinned, copy)
+    notes += aa_runs.unknown_floor(bench.noise, pinned.lane.plan.word)
+    comparison = paired_comparison.compare(pinned, current, bench.noise, bench.backend.timer_floor_s)
     return stopped_because, comparison, notes
 
 
@@ -142,16 +142,16 @@ def _sample_alone(sampled: Mapping[Role, LaneSamples], budget_s: float, stop: St
     (lane,) = sampled.values()
 
     def enough() -> str:
-        return "one plan: spread narrow enough" if stats.enough_for_one(lane.device_s) else ""
+        return "one plan: spread narrow enough" if paired_stats.enough_for_one(lane.device_s) else ""
 
     return sample_lanes((lane,), budget_s=budget_s, least_rounds=1, enough=enough, stop=stop, say=say)
 
 
 def _read(
-    bench: Bench,
+    bench: SessionContext,
     sampled: Mapping[Role, LaneSamples],
     comparison: Comparison | None,
-    occasion: Occasion,
+    occasion: WindowContext,
     machine: Machine,
     advise: bool,
 ) -> tuple[dict[Role, tuple[Row, ...]], str]:
@@ -179,18 +179,18 @@ def _untrusted(ceilings: Ceilings) -> tuple[str, ...]:
     )
 
 
-def _lane(role: Role, lane: PreparedLane, samples: LaneSamples | None, rows: tuple[Row, ...]) -> Lane:
+def _lane(role: Role, lane: PreparedLane, samples: LaneSamples | None, rows: tuple[Row, ...]) -> PlanResult:
     plan = lane.plan
     if samples is None:
-        return Lane(plan.word, plan.rung, role, lane.gate, None, None, None, None, ())
-    return Lane(
+        return PlanResult(plan.word, plan.rung, role, lane.gate, None, None, None, None, ())
+    return PlanResult(
         plan=plan.word,
         rung=plan.rung,
         role=role,
         gate=lane.gate,
-        device_s=stats.summarize(samples.device_s).median,
-        wall_s=stats.summarize(samples.wall_s).median,
-        submit_s=stats.summarize(samples.submit_s).median,
+        device_s=paired_stats.summarize(samples.device_s).median,
+        wall_s=paired_stats.summarize(samples.wall_s).median,
+        submit_s=paired_stats.summarize(samples.submit_s).median,
         host_bound=host_bound(samples),
         rows=rows,
         tuned=samples.prepared.tuned(),
@@ -203,4 +203,4 @@ def _verdict(lanes: Mapping[Role, PreparedLane], comparison: Comparison | None) 
         return "; ".join(
             f"no time for {lane.plan.word}, it fails its gate: {lane.gate.where}" for lane in failed
         )
-    return comparing.sentence(comparison) if comparison else ""
+    return paired_comparison.sentence(comparison) if comparison else ""

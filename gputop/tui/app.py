@@ -15,13 +15,11 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.timer import Timer
 
-from gputop import ending
-from gputop.errors import BadInput
-from gputop.export import open_target, phase_csv
-from gputop.results import Row
-from gputop.target import STDOUT
+from gputop.results.export import open_target, phase_csv
+from gputop.results.records import Row
 from gputop.tui import state as states
 from gputop.tui.actions import ACTIONS
+from gputop.tui.measure_thread import Measurer, MeasureRequest, Sampler
 from gputop.tui.messages import (
     CannotOpen,
     CheckFailed,
@@ -39,13 +37,15 @@ from gputop.tui.messages import (
 )
 from gputop.tui.options import Options
 from gputop.tui.palette import THEME
-from gputop.tui.sampler import Measurer, Sampler, Wish
 from gputop.tui.screens.ask import AskScreen
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.kernels import KernelsScreen
 from gputop.tui.screens.main import MainScreen
-from gputop.tui.state import Shot, State
-from gputop.tui.widgets.toggles import flippable
+from gputop.tui.state import State, TimedWindow
+from gputop.tui.widgets.toggle_table import flippable
+from gputop.util import signals
+from gputop.util.errors import UsageError
+from gputop.util.output_file import STDOUT
 
 UPDATE_S = 0.5
 """Least time between two drawings of what the worker sends."""
@@ -87,18 +87,18 @@ class GputopApp(App[int]):
         self._sampler = Sampler(client, options, self.post_message)
         self._drawn_s = -update_s
         self._due: Timer | None = None
-        self._wished: Wish | None = None
+        self._wished: MeasureRequest | None = None
         """What the sampler was last told."""
-        self._export: tuple[Shot, str] | None = None
+        self._export: tuple[TimedWindow, str] | None = None
         """The window to be written and the file's name, while the gates are run."""
         self._main = MainScreen()
         self._has_terminal = os.isatty(STDIN)
 
     def on_load(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in ending.heeded():
+        for number in signals.handled_signals():
             # The loop leaves as `q` does: an exception out of its midst would leave the terminal as it is.
-            loop.add_signal_handler(number, self._end, ending.exit_code(number))
+            loop.add_signal_handler(number, self._end, signals.exit_code(number))
         # Before the screen is put together: measuring need not wait for that.
         self._sampler.start()
 
@@ -106,7 +106,7 @@ class GputopApp(App[int]):
         self.register_theme(THEME)
         self.theme = THEME.name
         self.push_screen(self._main)
-        self.set_interval(AGE_S, self._grow_older)
+        self.set_interval(AGE_S, self._tick)
 
     def _end(self, code: int, reason: str | None = None) -> None:
         """Leave; a screen that is still put together is waited for, as it can't be left half mounted."""
@@ -125,24 +125,24 @@ class GputopApp(App[int]):
         """Whether the screen shows the newest state."""
         return self._due is None
 
-    def become(self, state: State) -> None:
+    def apply(self, state: State) -> None:
         """Take a new state because of a key: wish for it and draw it at once."""
-        self._take(state)
+        self._request(state)
         self._draw()
 
-    def _learn(self, state: State) -> None:
+    def _set_state(self, state: State) -> None:
         """Take a new state because of an event: wish for it, and draw it at most twice a second."""
-        self._take(state)
+        self._request(state)
         wait_s = self._update_s - (time.monotonic() - self._drawn_s)
         if wait_s <= 0:
             self._draw()
         elif self._due is None:
             self._due = self.set_timer(wait_s, self._draw)
 
-    def _take(self, state: State) -> None:
+    def _request(self, state: State) -> None:
         """Wish for what differs only: what was said before the device was open must not end a window."""
         self.state = state
-        wish = Wish(state.pair, state.measuring)
+        wish = MeasureRequest(state.pair, state.measuring)
         if state.opened is not None and wish != self._wished:
             self._wished = wish
             self._sampler.want(wish)
@@ -155,7 +155,7 @@ class GputopApp(App[int]):
         if self._main.stands:
             self._main.show(self.state, self._clock())
 
-    def _grow_older(self) -> None:
+    def _tick(self) -> None:
         if self._has_terminal and not os.isatty(STDIN):
             # It was closed, and nobody said so: measuring on would keep the device from others for good.
             self._end(0)
@@ -164,15 +164,15 @@ class GputopApp(App[int]):
         self._main.show_age(self._clock())
         self._main.show_log(self._client.log.lines())
 
-    def _complain(self, reason: str, stays: str = "") -> None:
+    def _show_error(self, reason: str, stays: str = "") -> None:
         """Say what went wrong, at once and in the line that stays, perhaps in other words."""
         self.notify(reason, severity="error", timeout=TOAST_S, markup=False)
-        self._learn(replace(self.state, trouble=stays or reason))
+        self._set_state(replace(self.state, trouble=stays or reason))
 
     # What the sampler says
 
     def on_device_ready(self, message: DeviceReady) -> None:
-        self._learn(states.device_ready(self.state, message.opened, self.options))
+        self._set_state(states.device_ready(self.state, message.opened, self.options))
 
     def on_cannot_open(self, message: CannotOpen) -> None:
         self._end(message.exit_code, message.reason)
@@ -181,58 +181,60 @@ class GputopApp(App[int]):
         self.options = message.options
         self.state, self._wished = State(), None
         self._draw()
-        self._learn(states.device_ready(self.state, message.opened, self.options))
+        self._set_state(states.device_ready(self.state, message.opened, self.options))
 
     def on_not_reopened(self, message: NotReopened) -> None:
-        self._complain(message.reason)
+        self._show_error(message.reason)
 
     def on_plan_ready(self, message: PlanReady) -> None:
-        self._learn(states.plan_ready(self.state, message.request, message.view))
+        self._set_state(states.plan_ready(self.state, message.request, message.view))
 
     def on_plan_refused(self, message: PlanRefused) -> None:
-        self._learn(states.plan_refused(self.state, message.request))
-        self._complain(message.reason)
+        self._set_state(states.plan_refused(self.state, message.request))
+        self._show_error(message.reason)
 
     def on_ladder_ready(self, message: LadderReady) -> None:
-        self._learn(states.ladder_ready(self.state, message.ladder))
+        self._set_state(states.ladder_ready(self.state, message.ladder))
 
     def on_window_ready(self, message: WindowReady) -> None:
-        self._learn(states.window_ready(self.state, Shot(message.pair, message.window, self._clock())))
+        self._set_state(
+            states.window_ready(self.state, TimedWindow(message.pair, message.window, self._clock()))
+        )
 
     def on_window_failed(self, message: WindowFailed) -> None:
-        self._learn(states.window_failed(self.state))
-        self._complain(message.reason)
+        self._set_state(states.window_failed(self.state))
+        self._show_error(message.reason)
 
     def on_worker_died(self, message: WorkerDied) -> None:
         then = "a new worker is starting" if message.retrying else "space tries again, q leaves"
-        self._learn(states.worker_died(self.state, message.retrying))
+        self._set_state(states.worker_died(self.state, message.retrying))
         # What is going on is not for what floats: a new worker may be there before it is gone.
-        self._complain(f"A window is lost. {message.reason}", f"A window is lost; {then}. {message.reason}")
+        self._show_error(f"A window is lost. {message.reason}", f"A window is lost; {then}. {message.reason}")
 
     def on_said(self, message: Said) -> None:
-        self._learn(replace(self.state, doing=message.text))
+        self._set_state(replace(self.state, doing=message.text))
 
     def on_check_failed(self, message: CheckFailed) -> None:
         self._export = None
-        self._learn(replace(self.state, doing=""))
-        self._complain(f"Not exported: {message.reason}")
+        self._set_state(replace(self.state, doing=""))
+        self._show_error(f"Not exported: {message.reason}")
 
     def on_gate_checked(self, message: GateChecked) -> None:
         wanted, self._export = self._export, None
-        self._learn(replace(self.state, doing=""))
+        self._set_state(replace(self.state, doing=""))
         if wanted is None:
             return
         shot, name = wanted
         if not message.gate.ok:
-            self._complain(f"Not exported, the gate failed: {message.gate.where}")
+            self._show_error(f"Not exported, the gate failed: {message.gate.where}")
             return
         self._write(states.export_rows(shot, message.gate), name)
 
     def _write(self, rows: tuple[Row, ...], name: str) -> None:
         try:
             open_target(name).write(phase_csv(rows))
-        except BadInput as error:
-            self._complain(f"Not exported: {error}")
+        except UsageError as error:
+            self._show_error(f"Not exported: {error}")
             return
         self.notify(f"{len(rows)} rows written to {name}.", markup=False)
 
@@ -257,7 +259,7 @@ class GputopApp(App[int]):
         if rung is not None and rung.refused:
             self.notify(f"{rung.id} can't run here: {rung.refused}", severity="warning", markup=False)
             return
-        self.become(states.choose_rung(self.state, key))
+        self.apply(states.choose_rung(self.state, key))
 
     def _flip(self, name: str) -> None:
         toggle = self.state.toggle(name)
@@ -271,12 +273,12 @@ class GputopApp(App[int]):
             why = "; ".join(f"{refused}: {reason}" for refused, reason in toggle.refused)
             self.notify(f"{name} stays {toggle.value}. {why}", severity="warning", markup=False)
             return
-        self.become(states.with_toggle(self.state, name, value))
+        self.apply(states.with_toggle(self.state, name, value))
 
     def _ask_number(self, name: str, value: str) -> None:
         def flip(answer: str | None) -> None:
             if answer is not None:
-                self.become(states.with_toggle(self.state, name, answer))
+                self.apply(states.with_toggle(self.state, name, answer))
 
         def objection(answer: str) -> str:
             good = answer.isascii() and answer.isdigit() and int(answer) > 0
@@ -293,7 +295,7 @@ class GputopApp(App[int]):
 
         def use(kernel: str | None) -> None:
             if kernel is not None and kernel != site.kernel:
-                self.become(states.with_kernel(self.state, site_name, kernel))
+                self.apply(states.with_kernel(self.state, site_name, kernel))
 
         self.push_screen(KernelsScreen(site), use)
 
@@ -303,16 +305,16 @@ class GputopApp(App[int]):
         if self.state.nothing_to_stop:
             self.notify("There is nothing to stop: a recording is shown, and nothing is measured.")
             return
-        self.become(states.stop_or_go(self.state))
+        self.apply(states.stop_or_go(self.state))
 
     def action_pin(self) -> None:
-        self.become(states.pin_or_unpin(self.state))
+        self.apply(states.pin_or_unpin(self.state))
 
     def action_freeze(self) -> None:
         if self.state.latest is None:
             self.notify("There is no window to hold so far.", severity="warning")
             return
-        self.become(states.freeze_or_thaw(self.state))
+        self.apply(states.freeze_or_thaw(self.state))
 
     def action_recording(self) -> None:
         """The recording in the device's place, or the device again."""
@@ -320,7 +322,7 @@ class GputopApp(App[int]):
         self._sampler.reopen(self._started_with if self.options == shown else shown)
 
     def action_put_away(self) -> None:
-        self.become(replace(self.state, trouble=""))
+        self.apply(replace(self.state, trouble=""))
 
     def action_log(self) -> None:
         if self._main.open_or_close_log():
@@ -349,7 +351,7 @@ class GputopApp(App[int]):
             if name is not None:
                 self._export = (shot, name)
                 self._sampler.check(shot.pair.current)
-                self._learn(replace(self.state, doing="checking every phase before the export"))
+                self._set_state(replace(self.state, doing="checking every phase before the export"))
 
         question = f"Write the phase table of window {shot.window.number} ({lane.plan}) as CSV to:"
         self.push_screen(AskScreen(question, default_file(self.state), unwritable), begin)
@@ -376,6 +378,6 @@ def unwritable(name: str) -> str:
         return "The terminal is taken by this screen: name a file."
     try:
         open_target(name)
-    except BadInput as error:
+    except UsageError as error:
         return str(error)
     return ""

@@ -12,7 +12,7 @@ from rich.style import Style
 from rich.text import Text
 
 from gputop.tui.palette import EXCESS, EXCESS_GROUND, FLOOR, MUTED, term_mark
-from gputop.units import UNKNOWN
+from gputop.util.units import UNKNOWN
 
 _MEASURE = Console(width=80, force_terminal=False)
 """Rich wraps text on a console; nothing is printed there."""

@@ -23,7 +23,7 @@ GAP = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class LayoutColumn:
     """One column of a table on the screen."""
 
     key: str
@@ -47,7 +47,7 @@ class Column:
 class Fitted:
     """A column with the width it was given."""
 
-    column: Column
+    column: LayoutColumn
     width: int
 
     @property
@@ -56,7 +56,7 @@ class Fitted:
         return column.short if column.short and len(column.label) > self.width else column.label
 
 
-def fit(columns: Sequence[Column], width: int) -> tuple[Fitted, ...]:
+def fit(columns: Sequence[LayoutColumn], width: int) -> tuple[Fitted, ...]:
     """The columns that fit in `width` cells, by priority, spare room given to those that grow."""
     kept = list(columns)
     while len(kept) > 1 and _needed(kept) > width:
@@ -78,7 +78,7 @@ def fit(columns: Sequence[Column], width: int) -> tuple[Fitted, ...]:
     return tuple(Fitted(column, widths[column.key]) for column in kept)
 
 
-def _needed(columns: Sequence[Column]) -> int:
+def _needed(columns: Sequence[LayoutColumn]) -> int:
     least = max(column.priority for column in columns)
     widths = (max(c.width, c.comfort) if c.priority < least else c.width for c in columns)
     return sum(widths) + GAP * (len(columns) - 1)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from textual.message import Message
 
-from gputop.ladder_results import Ladder
-from gputop.protocol import Opened
-from gputop.results import Gate, Window
-from gputop.spec import PlanRequest
+from gputop.ipc.protocol import Opened
+from gputop.plan.choices import PlanView
+from gputop.plan.types import PlanRequest
+from gputop.results.ladder import Ladder
+from gputop.results.records import Gate, Window
 from gputop.tui.options import Options
-from gputop.tui.state import Pair
-from gputop.views import PlanView
+from gputop.tui.state import PlanPair
 
 
 class DeviceReady(Message):
@@ -68,7 +68,7 @@ class PlanRefused(Message):
 class WindowReady(Message):
     """One window closed."""
 
-    def __init__(self, pair: Pair, window: Window) -> None:
+    def __init__(self, pair: PlanPair, window: Window) -> None:
         super().__init__()
         self.pair = pair
         self.window = window
@@ -85,7 +85,7 @@ class LadderReady(Message):
 class WindowFailed(Message):
     """A window could not be measured; the sampler waits for another wish."""
 
-    def __init__(self, pair: Pair, reason: str) -> None:
+    def __init__(self, pair: PlanPair, reason: str) -> None:
         super().__init__()
         self.pair = pair
         self.reason = reason

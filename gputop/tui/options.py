@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gputop.spec import PlanRequest, Workload
+from gputop.plan.types import PlanRequest, Workload
 
 
 @dataclass(frozen=True, slots=True)

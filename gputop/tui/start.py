@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING
 
-from gputop.client import Client
-from gputop.protocol import Open
+from gputop.ipc.client import Client
+from gputop.ipc.protocol import Open
 from gputop.tui.options import Options
 
 if TYPE_CHECKING:

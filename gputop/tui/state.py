@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from gputop.ladder_results import Ladder, LadderEntry
-from gputop.protocol import Opened
-from gputop.results import TOTAL_ROWS, Gate, Lane, Row, Window
-from gputop.spec import PlanRequest, Verdict
+from gputop.ipc.protocol import Opened
+from gputop.plan.choices import PlanView, RungView, ToggleView
+from gputop.plan.plan_string import format_word, parse_word
+from gputop.plan.types import PlanRequest, Verdict
+from gputop.results.ladder import Ladder, LadderEntry
+from gputop.results.records import TOTAL_ROWS, Gate, PlanResult, Row, Window
 from gputop.tui.options import Options
-from gputop.views import PlanView, RungView, ToggleView
-from gputop.words import format_word, parse_word
 
 WorkerState = Literal["starting", "ready", "restarting", "gone"]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PlanPair:
     """The plans of one window, as asked for."""
 
     current: PlanRequest
@@ -26,17 +26,17 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Shot:
+class TimedWindow:
     """A window with what was asked for and when it arrived."""
 
-    pair: Pair
+    pair: PlanPair
     window: Window
     at_s: float
     """On the screen's monotonic clock."""
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class PairedRatio:
     """How a plan compared with a pinned one, in the window where both ran."""
 
     ratio: float
@@ -45,15 +45,15 @@ class Paired:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PlanSummary:
     """What the last window with a plan in it said of that plan."""
 
-    shot: Shot
+    shot: TimedWindow
     device_s: float | None
     gate: Gate
     strip: tuple[tuple[str, float], ...]
     """Term that binds -> its share of the phases' time, in pass order."""
-    paired: Mapping[str, Paired] = field(default_factory=dict)
+    paired: Mapping[str, PairedRatio] = field(default_factory=dict)
     """Pinned plan's word -> the comparison."""
 
 
@@ -63,10 +63,10 @@ class State:
     current: PlanRequest | None = None
     pinned: PlanRequest | None = None
     views: Mapping[PlanRequest, PlanView] = field(default_factory=dict)
-    latest: Shot | None = None
-    frozen: Shot | None = None
+    latest: TimedWindow | None = None
+    frozen: TimedWindow | None = None
     """The window held on the screen while measuring goes on."""
-    seen: Mapping[str, Seen] = field(default_factory=dict)
+    seen: Mapping[str, PlanSummary] = field(default_factory=dict)
     """By the plan's word."""
     ladder: Mapping[str, LadderEntry] = field(default_factory=dict)
     """Of a recording: its rungs by word, all measured in one window."""
@@ -75,11 +75,11 @@ class State:
     doing: str = ""
     trouble: str = ""
     """The last thing that went wrong, kept until it is mended or put away."""
-    undo: Pair | None = None
+    undo: PlanPair | None = None
     """The plans before a change that the worker has not yet confirmed."""
 
     @property
-    def shot(self) -> Shot | None:
+    def shot(self) -> TimedWindow | None:
         """The window on the screen."""
         return self.frozen or self.latest
 
@@ -88,7 +88,7 @@ class State:
         return self.shot.window if self.shot else None
 
     @property
-    def lane(self) -> Lane | None:
+    def lane(self) -> PlanResult | None:
         """The current plan's share of the window on the screen."""
         return self.window.lane("current") if self.window else None
 
@@ -118,12 +118,12 @@ class State:
         return self.lane is not None and self.lane.plan != self.current_word
 
     @property
-    def pair(self) -> Pair | None:
+    def pair(self) -> PlanPair | None:
         """What the next window should measure. A plan isn't paired with itself."""
         if self.current is None:
             return None
         alone = self.pinned_word == self.current_word
-        return Pair(self.current, None if alone else self.pinned)
+        return PlanPair(self.current, None if alone else self.pinned)
 
     @property
     def rungs(self) -> tuple[RungView, ...]:
@@ -181,7 +181,7 @@ def plan_refused(state: State, request: PlanRequest) -> State:
     return replace(state, current=before.current, pinned=before.pinned, undo=None)
 
 
-def window_ready(state: State, shot: Shot) -> State:
+def window_ready(state: State, shot: TimedWindow) -> State:
     seen = dict(state.seen)
     pinned = shot.window.lane("pinned")
     for lane in shot.window.lanes:
@@ -191,7 +191,7 @@ def window_ready(state: State, shot: Shot) -> State:
             paired.pop(pinned.plan, None)
             if (comparison := _paired(shot.window)) is not None:
                 paired[pinned.plan] = comparison
-        seen[lane.plan] = Seen(shot, lane.device_s, lane.gate, strip_of(lane), paired)
+        seen[lane.plan] = PlanSummary(shot, lane.device_s, lane.gate, strip_of(lane), paired)
     return replace(state, latest=shot, seen=seen, worker="ready", doing="")
 
 
@@ -207,14 +207,14 @@ def ladder_ratio(state: State, word: str) -> float | None:
     return entry.ratio_first / pinned.ratio_first
 
 
-def _paired(window: Window) -> Paired | None:
+def _paired(window: Window) -> PairedRatio | None:
     delta = window.comparison.get("device") if window.comparison else None
     if delta is None or delta.ratio is None:
         return None
-    return Paired(delta.ratio, delta.verdict)
+    return PairedRatio(delta.ratio, delta.verdict)
 
 
-def strip_of(lane: Lane) -> tuple[tuple[str, float], ...]:
+def strip_of(lane: PlanResult) -> tuple[tuple[str, float], ...]:
     """Which term binds for which share of the phases' time; neighbours with one term are joined.
 
     Empty where that was not asked: before there are ceilings.
@@ -257,7 +257,7 @@ def change_plan(state: State, request: PlanRequest) -> State:
     """
     if state.current is None or request == state.current:
         return state
-    before = state.undo or Pair(state.current, state.pinned)
+    before = state.undo or PlanPair(state.current, state.pinned)
     seen = state.seen.get(state.current_word or "")
     worth_pinning = seen is None or seen.gate.ok
     pinned = state.pinned or (state.current if worth_pinning else None)
@@ -320,7 +320,7 @@ def freeze_or_thaw(state: State) -> State:
     return replace(state, frozen=None if state.frozen else state.latest)
 
 
-def export_rows(shot: Shot, gate: Gate) -> tuple[Row, ...]:
+def export_rows(shot: TimedWindow, gate: Gate) -> tuple[Row, ...]:
     """The current plan's rows of a window, with both gates' outcome."""
     lane = shot.window.lane("current")
     rows = lane.rows if lane else ()

@@ -1,6 +1,6 @@
 // Weights and buffers by value, so that nothing as large as a model is copied from the host.
 //
-// fill_weights draws one part of a weight tensor exactly as gputop/fill.py does: SplitMix64 of (key,
+// fill_weights draws one part of a weight tensor exactly as gputop/model/rng.py does: SplitMix64 of (key,
 // index), its top 24 bits centred, times one float scale, one rounding; gains add 1 with a second one.
 // A layernorm's gain can be folded in on the way (product in double, rounded once), and the part
 // can be stored transposed. fold_bias computes the bias that such a fold leaves behind.

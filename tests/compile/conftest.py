@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gputop.backends.cuda.compile import toolchain
-from gputop.errors import NotHere
+from gputop.backends.cuda.compiler.nvrtc import toolchain
+from gputop.util.errors import Unavailable
 
 ALL_ARCHS = ("80", "86", "89", "90", "100", "120")
 USUAL_ARCHS = ("80", "90")
@@ -14,7 +14,7 @@ USUAL_ARCHS = ("80", "90")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     try:
         toolchain()
-    except NotHere as error:
+    except Unavailable as error:
         for item in items:
             if "tests/compile/" in item.path.as_posix():
                 item.add_marker(pytest.mark.skip(reason=str(error)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from gputop.backends.cuda.compile import Cubin, arch_of, compile_source
-from gputop.paths import kernels_dir
+from gputop.backends.cuda.compiler.nvrtc import Cubin, arch_of, compile_source
+from gputop.util.paths import kernels_dir
 
 NAMES = tuple(sorted(path.relative_to(kernels_dir()).as_posix() for path in kernels_dir().rglob("*.cu")))
 

@@ -9,12 +9,12 @@ from functools import cache
 import pytest
 
 from gputop.backends.cuda.bind import plan_launches
-from gputop.backends.cuda.pack import pack
-from gputop.catalog import LARGEST_GRID, Catalog, plan_dims
-from gputop.device import limits
-from gputop.errors import BadInput
-from gputop.spec import Launch, Plan, PlanRequest, Workload
-from gputop.workloads import WORKLOADS
+from gputop.backends.cuda.runtime.params import pack
+from gputop.model.workloads import WORKLOADS
+from gputop.perf.gpu_specs import limits
+from gputop.plan.types import Launch, Plan, PlanRequest, Workload
+from gputop.planner.resolver import LARGEST_GRID, Resolver, plan_dims
+from gputop.util.errors import UsageError
 from tests.compile import sources
 
 ARCH = "90"
@@ -24,7 +24,7 @@ MEASURE_STRUCTS = {
     ("measure/fill.cu", "fill_words"): 24,
     ("measure/fill.cu", "fill_noise"): 24,
     ("measure/alike.cu", "fill_alike"): 32,
-    ("measure/alike.cu", "find_unlike"): 32,
+    ("measure/alike.cu", "first_mismatch"): 32,
     ("measure/blocker.cu", "blocker"): 24,
     ("measure/blocker.cu", "spin"): 16,
     ("measure/blocker.cu", "empty"): 8,
@@ -48,8 +48,8 @@ MEASURE_STRUCTS = {
 
 
 @cache
-def catalog() -> Catalog:
-    return Catalog.load()
+def catalog() -> Resolver:
+    return Resolver.load()
 
 
 def plans(workload: Workload) -> Iterator[Plan]:
@@ -57,7 +57,7 @@ def plans(workload: Workload) -> Iterator[Plan]:
     for rung in catalog().rungs_of("cuda"):
         try:
             plan = catalog().resolve(PlanRequest(rung.id), workload.dims, "cuda")
-        except BadInput:
+        except UsageError:
             continue
         yield plan
         yield replace(plan, batch=3)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from gputop.backends.cuda import compile as compiler
-from gputop.backends.cuda import sass
-from gputop.backends.cuda.compile import Cubin, arch_of, compile_source
-from gputop.errors import BadInput, NotHere
-from gputop.paths import cache_dir
+from gputop.backends.cuda.compiler import nvrtc as compiler
+from gputop.backends.cuda.compiler import sass
+from gputop.backends.cuda.compiler.nvrtc import Cubin, arch_of, compile_source
+from gputop.util.errors import Unavailable, UsageError
+from gputop.util.paths import cache_dir
 from tests.compile.sources import own_folder
 
 SOURCE = '#include "h.cuh"\nextern "C" __global__ void k(float* out) { out[threadIdx.x] = FACTOR; }\n'
@@ -76,7 +76,7 @@ def test_a_broken_listing_is_made_again(tmp_path: Path, broken: bytes) -> None:
     sass._functions.cache_clear()
     try:
         first = sass.disassemble(cubin, "k")
-    except NotHere as error:
+    except Unavailable as error:
         pytest.skip(str(error))
     (file,) = cache_dir("sass").iterdir()
     whole = file.read_bytes()
@@ -88,12 +88,14 @@ def test_a_broken_listing_is_made_again(tmp_path: Path, broken: bytes) -> None:
 
 def test_a_compile_error_names_file_line_and_message(tmp_path: Path) -> None:
     folder = own_folder(tmp_path, SOURCE.replace("FACTOR", "FACTOS"), HEADER)
-    with pytest.raises(BadInput, match=r'k\.cu, line 2, does not compile for sm_90: .*"FACTOS" is undefined'):
+    with pytest.raises(
+        UsageError, match=r'k\.cu, line 2, does not compile for sm_90: .*"FACTOS" is undefined'
+    ):
         compiled(folder)
 
 
 def test_a_missing_source_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"gone\.cu can't be read"):
+    with pytest.raises(UsageError, match=r"gone\.cu can't be read"):
         compile_source(tmp_path / "gone.cu", "gone.cu", "sm_90", ())
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gputop.paths import kernels_dir
+from gputop.util.paths import kernels_dir
 from tests.compile import sources
 
 MOST_REGISTERS = 255

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from docs.loops import K_MAJOR, WMMA, MainLoop
-from gputop.backends.cuda.sass import Instruction, Loop, disassemble, loops, main_loop
-from gputop.cli.loops import rows
-from gputop.errors import BadInput, NotHere
-from gputop.spec import PlanRequest
-from gputop.workloads import parse_workload
+from gputop.backends.cuda.compiler.sass import Instruction, SassLoop, disassemble, loops, main_loop
+from gputop.cli.sass_loops import rows
+from gputop.model.workloads import parse_workload
+from gputop.plan.types import PlanRequest
+from gputop.util.errors import Unavailable, UsageError
 from tests.compile import sources
 from tests.gpu.plans import catalog
 
@@ -18,12 +18,12 @@ COMPILERS_DIFFER = 0.1
 """Share of a loop's instructions by which another NVRTC of the same major version may differ."""
 
 
-def compiled_loop(source: str, entry: str) -> Loop:
+def compiled_loop(source: str, entry: str) -> SassLoop:
     cubin = sources.cubin(source, ARCH)
     assert cubin is not None
     try:
         found = main_loop(disassemble(cubin, entry))
-    except NotHere as error:
+    except Unavailable as error:
         pytest.skip(str(error))
     assert found is not None
     return found
@@ -67,7 +67,7 @@ def test_the_innermost_loop_with_most_multiply_adds_is_the_main_one() -> None:
 def test_a_plans_kernels_are_listed_with_their_sites() -> None:
     try:
         found = {row[0]: row for row in rows(catalog(), parse_workload("mini"), PlanRequest("wmma"))}
-    except NotHere as error:
+    except Unavailable as error:
         pytest.skip(str(error))
     assert found["gemm_wmma_tall"][1] == "qkv w1 w2"
     assert found["gemm_wmma_tall"][3] == str(WMMA.math_count)
@@ -78,5 +78,5 @@ def test_a_plans_kernels_are_listed_with_their_sites() -> None:
 
 
 def test_a_frameworks_pass_has_no_loops_of_ours() -> None:
-    with pytest.raises(BadInput, match="torch-compile is a framework's own pass"):
+    with pytest.raises(UsageError, match="torch-compile is a framework's own pass"):
         next(rows(catalog(), parse_workload("mini"), PlanRequest("torch-compile")))

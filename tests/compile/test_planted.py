@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from gputop.backends.cuda.bind import plan_launches
-from gputop.backends.cuda.compile import arch_of, compile_source
-from gputop.catalog import Catalog, plan_dims
-from gputop.words import parse_word
-from gputop.workloads import parse_workload
+from gputop.backends.cuda.compiler.nvrtc import arch_of, compile_source
+from gputop.model.workloads import parse_workload
+from gputop.plan.plan_string import parse_word
+from gputop.planner.resolver import Resolver, plan_dims
 from tests.compile import sources
 from tests.gpu.planted import FAULTS, Fault, altered, planted
 
@@ -32,9 +32,9 @@ def test_a_fault_is_in_the_code_that_its_plan_runs(tmp_path: Path, fault: Fault)
     whole = sources.cubin(fault.source, ARCH)
     assert whole is not None
     assert compiled(planted(tmp_path, fault), fault.source) != whole.code
-    plan = Catalog.load().resolve(parse_word(fault.word), MINI.dims, "cuda")
+    plan = Resolver.load().resolve(parse_word(fault.word), MINI.dims, "cuda")
     dims = plan_dims(MINI, plan)
-    steps = Catalog.load().steps(plan, dims)
+    steps = Resolver.load().steps(plan, dims)
     run = {step.kernel.source for step in steps}
     run |= {launch.source for _, launch in plan_launches(steps, plan, dims)}
     assert fault.source in run or fault.source.startswith("measure/")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gputop.backends.cuda.probes_math import MATH_PROBES, MathProbe
-from gputop.backends.cuda.sass import Loop, disassemble, loops
-from gputop.errors import NotHere
+from gputop.backends.cuda.ceilings.math import MATH_PROBES, MathProbe
+from gputop.backends.cuda.compiler.sass import SassLoop, disassemble, loops
+from gputop.util.errors import Unavailable
 from tests.compile import sources
 
 ARCH = "90"
@@ -17,13 +17,13 @@ MOST_OVERHEAD = 0.1
 """Other instructions of the loop, as a share."""
 
 
-def loop(name: str, entry: str) -> Loop:
+def loop(name: str, entry: str) -> SassLoop:
     """The longest loop of a kernel."""
     cubin = sources.cubin(name, ARCH)
     assert cubin is not None
     try:
         return max(loops(disassemble(cubin, entry)), key=lambda found: found.instructions)
-    except NotHere as error:
+    except Unavailable as error:
         pytest.skip(str(error))
 
 
@@ -65,7 +65,7 @@ def test_a_walk_is_loads_and_nothing_that_adds_to_their_latency() -> None:
     walk = loop("measure/latency.cu", "chase")
     try:
         body = disassemble(cubin, "chase")[walk.first : walk.last + 1]
-    except NotHere as error:
+    except Unavailable as error:
         pytest.skip(str(error))
     loads = [instruction.operands for instruction in body if instruction.opcode.startswith("LDG.E.64")]
     assert len(loads) == walk.count("LDG") == 16

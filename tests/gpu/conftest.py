@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from gputop.backends.cuda import available
-from gputop.backends.cuda.context import Context
-from gputop.backends.cuda.sources import Sources
-from gputop.backends.cuda.timing import Timer
-from gputop.backends.cuda.tools import Tools
+from gputop.backends.cuda.compiler.sources import Sources
+from gputop.backends.cuda.runtime.context import Context
+from gputop.backends.cuda.runtime.utility_kernels import Tools
+from gputop.backends.cuda.timing.events import Timer
 
 HERE = Path(__file__).parent
 KERNELS = HERE / "kernels"

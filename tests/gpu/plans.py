@@ -7,12 +7,12 @@ from functools import cache
 
 import pytest
 
-from gputop.catalog import Catalog
-from gputop.errors import BadInput
-from gputop.results import Gate
+from gputop.model.workloads import WORKLOADS
+from gputop.plan.types import Dims, Kernel, Layout, Math, PlanRequest, Workload
+from gputop.planner.resolver import Resolver
+from gputop.results.records import Gate
 from gputop.session.session import Session
-from gputop.spec import Dims, Kernel, Layout, Math, PlanRequest, Workload
-from gputop.workloads import WORKLOADS
+from gputop.util.errors import UsageError
 
 STANDARD = {workload.name: workload for workload in WORKLOADS}
 BASE = "oracle-tf32"
@@ -82,8 +82,8 @@ def gate_of(session: Session, request: PlanRequest) -> Gate:
 
 
 @cache
-def catalog() -> Catalog:
-    return Catalog.load()
+def catalog() -> Resolver:
+    return Resolver.load()
 
 
 @cache
@@ -120,7 +120,7 @@ def _request(trial: Trial, dims: Dims, sets: Sets) -> PlanRequest | str:
             wanted += [(s.name, ANY_SHAPE[trial.layout]) for s in sites if s.phase == site.phase != s.name]
         try:
             catalog().resolve(PlanRequest(BASE, sets, (*base, *wanted)), dims, "cuda")
-        except BadInput as error:
+        except UsageError as error:
             why = str(error)
         else:
             uses = wanted

@@ -13,7 +13,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from gputop.paths import kernels_dir
+from gputop.util.paths import kernels_dir
 
 Change = tuple[str, str]
 """Text in the file, and what stands there instead."""

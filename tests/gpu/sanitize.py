@@ -15,13 +15,14 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from gputop import fill
-from gputop.backends.cuda import context, open_backend
+from gputop.backends.cuda import open_backend
 from gputop.backends.cuda.backend import CudaBackend
-from gputop.catalog import Catalog, plan_dims
-from gputop.errors import BadInput, GputopError, NotHere
-from gputop.spec import Dims, Plan, PlanRequest
-from gputop.words import parse_word
+from gputop.backends.cuda.runtime import context
+from gputop.model import rng
+from gputop.plan.plan_string import parse_word
+from gputop.plan.types import Dims, Plan, PlanRequest
+from gputop.planner.resolver import Resolver, plan_dims
+from gputop.util.errors import GputopError, Unavailable, UsageError
 from tests.gpu.plans import STANDARD
 
 PATIENCE_S = 600.0
@@ -49,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("plans", nargs="*")
     options = parser.parse_args(argv)
     context.DEADLINE_S = PATIENCE_S
-    catalog = Catalog.load(options.kernels)
+    catalog = Resolver.load(options.kernels)
     try:
         backend = open_backend(STANDARD["mini"], None, print, options.kernels)
     except GputopError as error:
@@ -65,27 +66,27 @@ def main(argv: Sequence[str]) -> int:
         backend.close()
 
 
-def _words(catalog: Catalog, dims: Dims, own: bool) -> list[str]:
+def _words(catalog: Resolver, dims: Dims, own: bool) -> list[str]:
     rungs = [rung.id for rung in catalog.rungs_of("cuda") if rung.kind != "peer"]
     if not own:
         return rungs
     return [*(rung for rung in rungs if not _libraries(catalog, dims, rung)), *OF_MIXED_RUNGS]
 
 
-def _libraries(catalog: Catalog, dims: Dims, rung: str) -> set[str]:
+def _libraries(catalog: Resolver, dims: Dims, rung: str) -> set[str]:
     try:
         plan = catalog.resolve(PlanRequest(rung), dims, "cuda")
-    except BadInput:
+    except UsageError:
         # Said when its turn comes.
         return set()
     return {catalog.kernel(name).library for _, name in plan.dispatch} - {""}
 
 
-def _passed(backend: CudaBackend, catalog: Catalog, word: str) -> int:
+def _passed(backend: CudaBackend, catalog: Resolver, word: str) -> int:
     """0 for a plan that ran, or that is refused beforehand; 1 for whatever goes wrong from `prepare` on."""
     try:
         plan = _resolved(backend, catalog, word)
-    except (BadInput, NotHere) as error:
+    except (UsageError, Unavailable) as error:
         print(f"{word}: left out: {error}")
         return 0
     try:
@@ -98,21 +99,21 @@ def _passed(backend: CudaBackend, catalog: Catalog, word: str) -> int:
     return 0
 
 
-def _resolved(backend: CudaBackend, catalog: Catalog, word: str) -> Plan:
-    """BadInput or NotHere for a plan that can't run here."""
+def _resolved(backend: CudaBackend, catalog: Resolver, word: str) -> Plan:
+    """UsageError or Unavailable for a plan that can't run here."""
     dims = backend.workload.dims
     plan = catalog.resolve(parse_word(word), dims, "cuda")
     if plan.batch > MOST_BATCH:
         plan = catalog.resolve(parse_word(f"{word},batch={MOST_BATCH}"), dims, "cuda")
     if why := backend.refuses(plan):
-        raise NotHere(why)
+        raise Unavailable(why)
     return plan
 
 
-def _run(backend: CudaBackend, catalog: Catalog, plan: Plan) -> None:
+def _run(backend: CudaBackend, catalog: Resolver, plan: Plan) -> None:
     prepared = backend.prepare(plan, catalog.steps(plan, plan_dims(backend.workload, plan)), print)
     try:
-        logits = prepared.run(fill.tokens(backend.workload, 1, plan.batch), POISON)
+        logits = prepared.run(rng.tokens(backend.workload, 1, plan.batch), POISON)
         print(f"{plan.word}: {logits[0, 0]:.6f} {logits[0, 1]:.6f}")
     finally:
         prepared.close()

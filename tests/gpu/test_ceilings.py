@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gputop.results import Ceilings
+from gputop.results.records import Ceilings
 from gputop.session.session import Session
 from tests.gpu.plans import STANDARD
 

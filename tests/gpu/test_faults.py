@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gputop.backends.cuda.context import Context
-from gputop.backends.cuda.devices import visible_devices
-from gputop.client import Client
-from gputop.errors import BadInput, WorkerLost
-from gputop.paths import kernels_dir
-from gputop.spec import PlanRequest
+from gputop.backends.cuda.runtime.context import Context
+from gputop.backends.cuda.runtime.devices import visible_devices
+from gputop.ipc.client import Client
+from gputop.plan.types import PlanRequest
+from gputop.util.errors import UsageError, WorkerLost
+from gputop.util.paths import kernels_dir
 from tests.gpu.plans import STANDARD
 
 POISONED = "isnan(*(volatile float*)args.c)"
@@ -94,7 +94,7 @@ def test_an_allocation_that_fails_costs_one_request(tmp_path: Path, context: Con
     with Client(log_path=tmp_path / "worker.log") as client:
         client.open("cuda", STANDARD["gpt2-small"])
         taken = context.array((context.free_bytes() - LEFT_BYTES,), np.uint8, "a test")
-        with pytest.raises(BadInput, match="memory"):
+        with pytest.raises(UsageError, match="memory"):
             client.check(PlanRequest("coalesced"))
         del taken
         assert client.check(PlanRequest("coalesced")).ok

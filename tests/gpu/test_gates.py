@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from gputop.plan.plan_string import parse_word
+from gputop.plan.types import PlanRequest, Rung
 from gputop.session.session import Session
-from gputop.spec import PlanRequest, Rung
-from gputop.words import parse_word
 from tests.gpu.plans import STANDARD, catalog, gate_of
 
 RUNGS = catalog().rungs_of("cuda")

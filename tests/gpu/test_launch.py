@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gputop.backends.cuda.capture import capture, kernel_nodes
-from gputop.backends.cuda.context import Context
-from gputop.backends.cuda.launch import Geometry, KernelLaunch
-from gputop.backends.cuda.tools import Tools
-from gputop.errors import BadInput
-from gputop.paths import kernels_dir
+from gputop.backends.cuda.runtime.context import Context
+from gputop.backends.cuda.runtime.graph import capture, kernel_nodes
+from gputop.backends.cuda.runtime.launch import Geometry, KernelLaunch
+from gputop.backends.cuda.runtime.utility_kernels import Tools
+from gputop.util.errors import UsageError
+from gputop.util.paths import kernels_dir
 from tests.gpu.conftest import KERNELS
 
 SOURCE = "launches.cu"
@@ -82,7 +82,7 @@ def test_a_cooperative_grid_meets(
 def test_a_cooperative_grid_that_cannot_be_resident_is_refused(make: Make, context: Context) -> None:
     blocks = 64 * context.sm_count
     launch, _ = make("meet", Geometry((blocks, 1, 1), (1024, 1, 1), cooperative=True), blocks)
-    with pytest.raises(BadInput, match="cooperative grid larger"):
+    with pytest.raises(UsageError, match="cooperative grid larger"):
         launch()
 
 
@@ -105,7 +105,7 @@ def test_shared_memory_beyond_the_default(
 
 
 def test_more_shared_memory_than_there_is_is_refused(make: Make) -> None:
-    with pytest.raises(BadInput, match="shared memory"):
+    with pytest.raises(UsageError, match="shared memory"):
         make("through_shared", Geometry((1, 1, 1), (256, 1, 1), 1 << 20), 1)
 
 

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gputop.backends.cuda.alike import Alike
-from gputop.backends.cuda.context import Context
-from gputop.backends.cuda.library import Gemm
-from gputop.backends.cuda.lt import CublasLt
-from gputop.backends.cuda.timing import Timer
-from gputop.backends.cuda.tools import Tools, halves
-from gputop.errors import NotHere
+from gputop.backends.cuda.libraries.cublas import Gemm
+from gputop.backends.cuda.libraries.cublaslt import CublasLt
+from gputop.backends.cuda.libraries.row_determinism import RowDeterminism
+from gputop.backends.cuda.runtime.context import Context
+from gputop.backends.cuda.runtime.utility_kernels import Tools, halves
+from gputop.backends.cuda.timing.events import Timer
+from gputop.plan.plan_string import parse_word
+from gputop.plan.types import Dims, Workload
 from gputop.session.session import Session
-from gputop.spec import Dims, Workload
-from gputop.words import parse_word
+from gputop.util.errors import Unavailable
 from tests.gpu.plans import gate_of
 
 SEQ, SEQUENCES = 128, 128
@@ -31,7 +31,7 @@ TF32 = 3e-3
 def lt(context: Context, tools: Tools, timer: Timer) -> Iterator[CublasLt]:
     try:
         opened = CublasLt(context, tools, timer)
-    except NotHere as error:
+    except Unavailable as error:
         pytest.skip(str(error))
     yield opened
     opened.close()
@@ -97,7 +97,7 @@ def test_descriptions_go_with_the_call(lt: CublasLt, context: Context) -> None:
 
 def test_a_row_that_rounds_differently_is_seen(context: Context, tools: Tools) -> None:
     operands = Operands(context, 64, 64, 4)
-    alike = Alike(context, tools)
+    alike = RowDeterminism(context, tools)
     copied = struct.pack("<QQiiii", operands.gemm.c, 0, operands.rows, 64, 64, SEQ)
     repeating = tools.launch("alike.cu", "fill_alike", tools.spread(operands.rows * 64), copied)
     by_place = struct.pack("<Qiii4x", operands.gemm.c, *halves(operands.rows * 64), 1)

@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import pytest
 
-from gputop.breakdown import of_rows, total_s, where_it_lies
-from gputop.cli.breakdown_table import compared_lines
+from gputop.cli.tables.breakdown_lines import compared_lines
 from gputop.cli.terminal import Terminal
-from gputop.results import Lane, Row, Window
+from gputop.plan.types import PlanRequest
+from gputop.results.breakdown import explain_difference, from_rows, total_s
+from gputop.results.records import PlanResult, Row, Window
 from gputop.session.session import Session
-from gputop.spec import PlanRequest
 from tests.gpu.plans import STANDARD, catalog, skip_refused
 
 PEERS = tuple(rung.id for rung in catalog().rungs_of("cuda") if rung.kind == "peer")
@@ -37,12 +37,12 @@ def measured(session: Session, current: str, pinned: str | None = None) -> Windo
     return session.measure(PlanRequest(current), PlanRequest(pinned) if pinned else None, seconds=2.0)
 
 
-def rows_of(lane: Lane | None) -> dict[str, Row]:
+def rows_of(lane: PlanResult | None) -> dict[str, Row]:
     assert lane is not None
     assert lane.gate.ok, lane.gate.where
     rows = {row.phase: row for row in lane.rows}
     if "gemm" not in rows:
-        pytest.skip(of_rows(lane.rows).status)
+        pytest.skip(from_rows(lane.rows).status)
     return rows
 
 
@@ -50,7 +50,7 @@ def rows_of(lane: Lane | None) -> dict[str, Row]:
 def test_kernels_by_kind_and_gaps_add_up_to_the_pass(session: Session, peer: str) -> None:
     rows = rows_of(measured(session, peer).lane("current"))
     assert rows["gemm"].timer == "cupti"
-    parts = of_rows(rows.values())
+    parts = from_rows(rows.values())
     device_s, together_s = rows["device"].time_s, total_s(parts)
     assert device_s is not None
     assert together_s is not None
@@ -60,7 +60,7 @@ def test_kernels_by_kind_and_gaps_add_up_to_the_pass(session: Session, peer: str
 @pytest.mark.parametrize("peer", PEERS)
 def test_every_kernel_of_a_framework_is_of_a_known_kind(session: Session, peer: str) -> None:
     rows = rows_of(measured(session, peer).lane("current"))
-    parts = of_rows(rows.values())
+    parts = from_rows(rows.values())
     assert not parts.others, parts.others
     assert parts.launches
     # Two layers: four products each, and the logits'; attention in each. A tuning compiler may write the
@@ -70,7 +70,7 @@ def test_every_kernel_of_a_framework_is_of_a_known_kind(session: Session, peer: 
 
 
 def test_a_compiled_pass_launches_less_than_an_eager_one(session: Session) -> None:
-    eager, compiled = (of_rows(rows_of(measured(session, p).lane("current")).values()) for p in PEERS[:2])
+    eager, compiled = (from_rows(rows_of(measured(session, p).lane("current")).values()) for p in PEERS[:2])
     assert (compiled.launches or 0) < (eager.launches or 0)
 
 
@@ -79,7 +79,7 @@ def test_a_pass_of_ours_and_a_frameworks_are_set_side_by_side(session: Session) 
     theirs, ours = rows_of(window.lane("current")), rows_of_ours(window)
     assert window.comparison is not None
     lines = compared_lines(window, window.comparison, Terminal())
-    said = where_it_lies("graph", of_rows(ours), COMPILED, of_rows(theirs.values()))
+    said = explain_difference("graph", from_rows(ours), COMPILED, from_rows(theirs.values()))
     assert lines[-1] == said
     assert "by side it lies in" in said
 

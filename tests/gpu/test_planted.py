@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gputop import fill
 from gputop.backends.cuda import open_backend
-from gputop.catalog import plan_dims
-from gputop.results import Gate
+from gputop.model import rng
+from gputop.plan.plan_string import parse_word
+from gputop.planner.resolver import plan_dims
+from gputop.results.records import Gate
 from gputop.session.session import Session
-from gputop.words import parse_word
 from tests.gpu.plans import STANDARD, catalog, gate_of
 from tests.gpu.planted import FAULTS, MISSING_BARRIERS, STALE, Fault, altered, planted
 
@@ -70,7 +70,7 @@ def test_a_row_that_relu_launders_leaves_finite_logits(tmp_path: Path) -> None:
     backend = open_backend(workload, None, lambda text: None, planted(tmp_path, LAUNDERED))
     plan = catalog().resolve(parse_word(LAUNDERED.word), workload.dims, "cuda")
     prepared = backend.prepare(plan, catalog().steps(plan, plan_dims(workload, plan)), lambda text: None)
-    tokens = fill.tokens(workload, 0, 1)
+    tokens = rng.tokens(workload, 0, 1)
     laundered, shown = (prepared.run(tokens, poison) for poison in (math.nan, 1e30))
     prepared.close()
     backend.close()

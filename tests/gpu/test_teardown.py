@@ -8,22 +8,22 @@ import sys
 
 import pytest
 
-from gputop.paths import checkout
+from gputop.util.paths import checkout
 
 PATIENCE_S = 120.0
 MEASURING = """
 import sys
-from gputop.errors import NotHere
+from gputop.util.errors import Unavailable
 from gputop.session.session import Session
-from gputop.spec import PlanRequest
-from gputop.workloads import parse_workload
+from gputop.plan.types import PlanRequest
+from gputop.model.workloads import parse_workload
 
 for _ in range(int(sys.argv[1])):
     session = Session.open("cuda", parse_workload("mini"))
     for rung in ("coalesced", "oracle-tf32", "graph"):
         try:
             session.measure(PlanRequest(rung), seconds=0.1)
-        except NotHere as error:
+        except Unavailable as error:
             print(error)
     if sys.argv[2] == "close":
         session.close()

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gputop.backends.cuda.capture import capture
-from gputop.backends.cuda.context import Context
-from gputop.backends.cuda.cupti import KernelRecorder, open_recorder
-from gputop.backends.cuda.launch import Geometry, KernelLaunch
-from gputop.backends.cuda.timing import Blocker, BlockerTimedOut, Timer
-from gputop.backends.cuda.tools import Tools
-from gputop.results import Lane
+from gputop.backends.cuda.runtime.context import Context
+from gputop.backends.cuda.runtime.graph import capture
+from gputop.backends.cuda.runtime.launch import Geometry, KernelLaunch
+from gputop.backends.cuda.runtime.utility_kernels import Tools
+from gputop.backends.cuda.timing.cupti import KernelRecorder, open_recorder
+from gputop.backends.cuda.timing.events import Blocker, BlockerTimedOut, Timer
+from gputop.plan.plan_string import parse_word
+from gputop.plan.types import Dims, PlanRequest, Workload
+from gputop.results.records import PlanResult
 from gputop.session.session import Session
-from gputop.spec import Dims, PlanRequest, Workload
-from gputop.words import parse_word
 from tests.gpu.plans import STANDARD, skip_refused
 
 SPIN_NS = 8_000
@@ -133,7 +133,7 @@ def short() -> Iterator[Session]:
     session.close()
 
 
-def measured(session: Session, word: str) -> Lane:
+def measured(session: Session, word: str) -> PlanResult:
     skip_refused(session, parse_word(word))
     lane = session.measure(parse_word(word), seconds=1.0).lane("current")
     assert lane is not None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gputop import weights as numpy_weights
-from gputop.backends.cuda.context import Context
-from gputop.backends.cuda.tools import Tools
+from gputop.backends.cuda.runtime.context import Context
+from gputop.backends.cuda.runtime.utility_kernels import Tools
 from gputop.backends.cuda.weights import DeviceWeights
-from gputop.spec import Layout, Plan
+from gputop.model import weights as numpy_weights
+from gputop.plan.types import Layout, Plan
 from tests.gpu.plans import STANDARD
 
 FOLDED_BIASES = ("bqkv", "b1", "bhead")

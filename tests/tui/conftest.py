@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.spec import PlanRequest
+from gputop.plan.types import PlanRequest
 from gputop.tui.app import GputopApp
 from gputop.tui.options import Options
 from tests.tui.fake.client import ReplayedClient

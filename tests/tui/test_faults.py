@@ -8,11 +8,11 @@ import pytest
 from textual.color import Color
 from textual.widgets import Input
 
-from gputop.errors import NotHere
-from gputop.export import read_phase_csv
-from gputop.spec import PlanRequest
+from gputop.plan.types import PlanRequest
+from gputop.results.export import read_phase_csv
 from gputop.tui.app import GputopApp
 from gputop.tui.options import Options
+from gputop.util.errors import Unavailable
 from tests.tui.conftest import Running
 from tests.tui.fake.client import ReplayedClient
 from tests.tui.fake.records import WORKLOAD, WRONG_KERNEL
@@ -68,7 +68,7 @@ async def test_a_worker_that_keeps_dying_is_left_until_asked(running: Running) -
 async def test_a_device_that_is_not_here_ends_with_its_exit_code(tmp_path: Path) -> None:
     class NoDevice(ReplayedClient):
         def start(self) -> None:
-            raise NotHere("No NVIDIA driver here.")
+            raise Unavailable("No NVIDIA driver here.")
 
     app = GputopApp(Options("cuda", WORKLOAD), NoDevice(tmp_path))
     async with app.run_test() as pilot:

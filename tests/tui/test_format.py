@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from gputop.tui.format import binds_strip, efficiency, fitted, floor_bar, time_unit
-from gputop.units import UNKNOWN
+from gputop.util.units import UNKNOWN
 
 times = st.floats(1e-9, 1e4)
 

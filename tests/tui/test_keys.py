@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from textual.widgets import OptionList
 
-from gputop.spec import PlanRequest
+from gputop.plan.choices import SiteView
+from gputop.plan.types import PlanRequest
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.kernels import KernelsScreen
 from gputop.tui.screens.main import MainScreen
-from gputop.tui.widgets.dispatch import explain_site
+from gputop.tui.widgets.dispatch_table import explain_site
 from gputop.tui.widgets.phase_table import unit_labels
-from gputop.views import SiteView
 from tests.tui.conftest import Running
 from tests.tui.screen import cell, table, text_of, until, until_shown
 

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputop.tui.layout import GAP, Column, fit, left_heights, too_small
-from gputop.tui.widgets import dispatch, ladder, phase_table, toggles
+from gputop.tui.layout import GAP, LayoutColumn, fit, left_heights, too_small
+from gputop.tui.widgets import dispatch_table, ladder_table, phase_table, toggle_table
 
-TABLES = (ladder.COLUMNS, phase_table.COLUMNS, toggles.COLUMNS, dispatch.COLUMNS)
+TABLES = (ladder_table.COLUMNS, phase_table.COLUMNS, toggle_table.COLUMNS, dispatch_table.COLUMNS)
 
 
 @pytest.mark.parametrize("columns", TABLES)
 @settings(max_examples=30)
 @given(width=st.integers(1, 250))
-def test_columns_fit_or_only_the_indispensable_stay(columns: tuple[Column, ...], width: int) -> None:
+def test_columns_fit_or_only_the_indispensable_stay(columns: tuple[LayoutColumn, ...], width: int) -> None:
     fitted = fit(columns, width)
     used = sum(item.width for item in fitted) + GAP * (len(fitted) - 1)
     assert used <= width or all(item.column.priority == 0 for item in fitted)
@@ -24,7 +24,7 @@ def test_columns_fit_or_only_the_indispensable_stay(columns: tuple[Column, ...],
 @pytest.mark.parametrize("columns", TABLES)
 @settings(max_examples=30)
 @given(width=st.integers(1, 250))
-def test_columns_leave_by_priority_and_stay_in_order(columns: tuple[Column, ...], width: int) -> None:
+def test_columns_leave_by_priority_and_stay_in_order(columns: tuple[LayoutColumn, ...], width: int) -> None:
     kept = [item.column for item in fit(columns, width)]
     gone = [column for column in columns if column not in kept]
     assert kept == [column for column in columns if column in kept]

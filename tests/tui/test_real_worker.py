@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from gputop.client import Client
-from gputop.export import phase_csv, read_phase_csv
+from gputop.ipc.client import Client
+from gputop.model.workloads import parse_workload
+from gputop.results.export import phase_csv, read_phase_csv
 from gputop.tui.app import GputopApp
 from gputop.tui.options import Options
-from gputop.workloads import parse_workload
 from tests.tui.screen import table, until, until_shown
 
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from gputop import recording
-from gputop.client import Client
-from gputop.ladder_results import Ladder, LadderEntry
-from gputop.recording import EndLine, Header, LadderLine, Line, PlanLine, WindowLine
-from gputop.results import Ceilings, Gate
-from gputop.spec import PlanRequest
+from gputop.ipc.client import Client
+from gputop.model.workloads import parse_workload
+from gputop.plan.types import PlanRequest
+from gputop.results import recording
+from gputop.results.ladder import Ladder, LadderEntry
+from gputop.results.recording import EndLine, Header, LadderLine, Line, PlanLine, WindowLine
+from gputop.results.records import Ceilings, Gate
 from gputop.tui import app as app_module
 from gputop.tui.app import GputopApp
 from gputop.tui.options import Options
-from gputop.workloads import parse_workload
 from tests.tui.fake.records import DEVICE, RUNGS, TIME_UTC, WORKLOAD, view_of, window_of
 from tests.tui.screen import text_of, until, until_shown
 

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from textual.events import Resize
 
-from gputop.results import Health
+from gputop.results.records import Health
 from gputop.tui.app import GputopApp
 from gputop.tui.palette import TERMS
 from gputop.tui.widgets.device_line import second_line

@@ -10,7 +10,7 @@ import pytest
 import textual
 from textual.pilot import Pilot
 
-from gputop.spec import PlanRequest
+from gputop.plan.types import PlanRequest
 from gputop.tui.app import GputopApp
 from gputop.tui.options import Options
 from tests.tui.fake.client import ReplayedClient

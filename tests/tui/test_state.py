@@ -7,14 +7,14 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from gputop.protocol import Opened
-from gputop.spec import PlanRequest, Verdict
+from gputop.ipc.protocol import Opened
+from gputop.plan.choices import ToggleView
+from gputop.plan.types import PlanRequest, Verdict
 from gputop.tui import state as states
 from gputop.tui.options import Options
-from gputop.tui.state import Pair, Paired, Shot, State
-from gputop.tui.widgets.ladder import ladder_rows
-from gputop.tui.widgets.verdict import verdict_line
-from gputop.views import ToggleView
+from gputop.tui.state import PairedRatio, PlanPair, State, TimedWindow
+from gputop.tui.widgets.ladder_table import ladder_rows
+from gputop.tui.widgets.verdict_line import verdict_line
 from tests.tui.fake.records import DEVICE, RUNGS, WORKLOAD, WRONG_KERNEL, view_of, window_of
 
 BLAS, THREADS, LOOPS = PlanRequest("cpu-blas"), PlanRequest("cpu-threads"), PlanRequest("cpu-loops")
@@ -39,7 +39,7 @@ def measured(state: State) -> State:
     pair = state.pair
     assert pair is not None
     number = state.latest.window.number + 1 if state.latest else 1
-    return states.window_ready(state, Shot(pair, window_of(number, pair.current, pair.pinned), 0.0))
+    return states.window_ready(state, TimedWindow(pair, window_of(number, pair.current, pair.pinned), 0.0))
 
 
 @pytest.mark.parametrize(
@@ -73,17 +73,17 @@ def test_what_was_passed_over_is_said_at_the_opening_and_not_after_a_restart() -
 
 def test_a_change_pins_the_plan_before_it() -> None:
     state = states.choose_rung(started(), "cpu-threads")
-    assert state.pair == Pair(THREADS, BLAS)
+    assert state.pair == PlanPair(THREADS, BLAS)
 
 
 def test_a_second_change_keeps_the_pin() -> None:
     state = states.choose_rung(resolved(states.choose_rung(started(), "cpu-threads")), "cpu-loops")
-    assert state.pair == Pair(LOOPS, BLAS)
+    assert state.pair == PlanPair(LOOPS, BLAS)
 
 
 def test_a_plan_is_not_paired_with_itself() -> None:
     state = resolved(states.choose_rung(started(), "cpu-threads"))
-    assert states.choose_rung(state, "cpu-blas").pair == Pair(BLAS, None)
+    assert states.choose_rung(state, "cpu-blas").pair == PlanPair(BLAS, None)
 
 
 def test_flipping_there_and_back_asks_for_the_same_plan() -> None:
@@ -151,7 +151,7 @@ def test_a_verdict_that_the_ratio_does_not_tell_is_marked_beside_it(
     verdict: Verdict, ratio: float, shown: str
 ) -> None:
     state = measured(resolved(states.choose_rung(started(), "cpu-threads")))
-    seen = replace(state.seen["cpu-threads"], paired={"cpu-blas": Paired(ratio, verdict)})
+    seen = replace(state.seen["cpu-threads"], paired={"cpu-blas": PairedRatio(ratio, verdict)})
     state = replace(state, seen={**state.seen, "cpu-threads": seen})
     assert str(ladder_rows(state, 8)["cpu-threads"]["ratio"]) == shown
 

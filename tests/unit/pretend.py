@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from gputop.backends.cuda import driver as bare_driver
-from gputop.backends.cuda.devices import NO_DEVICE, Visible
+from gputop.backends.cuda.runtime import driver as bare_driver
+from gputop.backends.cuda.runtime.devices import NO_DEVICE, Visible
 
 
 def pretend_devices(monkeypatch: pytest.MonkeyPatch, devices: Sequence[Visible]) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gputop.catalog import Catalog
-from gputop.declared import NOTHING
-from gputop.results import SCHEMA_PHASES, Row
-from gputop.roofline import Floor, Terms
+from gputop.perf.roofline import Floor, Terms
+from gputop.plan.traffic import NOTHING
+from gputop.planner.resolver import Resolver
+from gputop.results.records import SCHEMA_PHASES, Row
 from gputop.session.advice import advise
-from gputop.session.model import SiteModel
+from gputop.session.cost_model import SiteModel
 
 
 def row(phase: str, **known: Any) -> Row:
@@ -56,7 +56,7 @@ def test_a_librarys_product_that_binds_says_what_binds() -> None:
 
 def launched(launch_s: float) -> SiteModel:
     """A site of which nothing but its launches is known."""
-    kernel = Catalog.load().kernel("layernorm_warp_per_row")
+    kernel = Resolver.load().kernel("layernorm_warp_per_row")
     floor = Floor(None, 1e-6, 1e-6, "dram")
     return SiteModel(
         "ln1", ("ln1",), "pointwise", kernel, 12, NOTHING, None, 0.0, floor, Terms(launch_s=launch_s)

@@ -8,13 +8,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.breakdown import CLASSES, difference_s, kind_of, known, of_parts, of_rows, total_s, where_it_lies
-from gputop.cli.breakdown_table import compared_lines, peer_lines, tuned_lines
+from gputop.cli.tables.breakdown_lines import compared_lines, peer_lines, tuned_lines
 from gputop.cli.terminal import Terminal
-from gputop.ladder_results import LadderEntry
 from gputop.phases import phases
-from gputop.results import Breakdown, Comparison, Delta, DeviceFacts, Gate, Health, Lane, Row, Tuned, Window
-from gputop.spec import KINDS, KernelKind
+from gputop.plan.types import KINDS, KernelKind
+from gputop.results.breakdown import (
+    CLASSES,
+    difference_s,
+    explain_difference,
+    from_parts,
+    from_rows,
+    kind_of,
+    known,
+    total_s,
+)
+from gputop.results.ladder import LadderEntry
+from gputop.results.records import (
+    Breakdown,
+    Comparison,
+    Delta,
+    DeviceFacts,
+    Gate,
+    Health,
+    PlanResult,
+    Row,
+    Tuned,
+    Window,
+)
 
 WIDE = Terminal()
 GATE = Gate("PASS", 1e-4, 4e-3)
@@ -45,7 +65,7 @@ breakdowns = st.builds(
 
 
 def test_phases_add_up_by_kind_and_launches_and_gaps_come_from_the_totals() -> None:
-    found = of_rows(OURS)
+    found = from_rows(OURS)
     assert (found.launches, found.gap_s, found.other_s) == (48, 30e-6, 0)
     assert found.gemm_s == pytest.approx(170e-6)
     assert found.attention_s == pytest.approx(50e-6)
@@ -53,14 +73,14 @@ def test_phases_add_up_by_kind_and_launches_and_gaps_come_from_the_totals() -> N
 
 
 def test_a_kernel_of_unknown_kind_is_counted_and_named() -> None:
-    found = of_rows(THEIRS)
+    found = from_rows(THEIRS)
     assert found.other_s == pytest.approx(5e-6)
     assert found.others == ("mystery_kernel",)
 
 
 @given(parts)
 def test_no_time_is_lost(given_parts: list[tuple[KernelKind, float]]) -> None:
-    found = of_parts(given_parts, 0.0, 1)
+    found = from_parts(given_parts, 0.0, 1)
     assert total_s(found) == pytest.approx(sum(time_s for _, time_s in given_parts))
 
 
@@ -68,18 +88,18 @@ def test_no_time_is_lost(given_parts: list[tuple[KernelKind, float]]) -> None:
 def test_a_site_without_a_time_leaves_its_kind_unknown_and_no_other(
     given_parts: list[tuple[KernelKind, float]], kind: KernelKind
 ) -> None:
-    found = of_parts([*given_parts, (kind, None)], 0.0, 1)
+    found = from_parts([*given_parts, (kind, None)], 0.0, 1)
     assert getattr(found, f"{kind}_s") is None
     assert total_s(found) is None
     assert all(getattr(found, f"{other}_s") is not None for other in KINDS if other != kind)
 
 
 def test_a_pass_that_was_not_split_is_unknown_and_says_what_it_takes() -> None:
-    found = of_rows([replace(BASE, phase="device", time_s=1e-3)])
+    found = from_rows([replace(BASE, phase="device", time_s=1e-3)])
     assert not known(found)
     assert found.gemm_s is None
     assert "CUPTI" in found.status
-    assert "not known" in where_it_lies("a", of_rows(OURS), "b", found)
+    assert "not known" in explain_difference("a", from_rows(OURS), "b", found)
 
 
 def test_what_fuses_a_norm_into_a_product_is_a_product_and_what_does_all_is_none_of_them() -> None:
@@ -92,7 +112,7 @@ def test_what_fuses_a_norm_into_a_product_is_a_product_and_what_does_all_is_none
 
 
 def test_the_sentence_says_which_class_holds_most_and_on_whose_side_it_lies() -> None:
-    sentence = where_it_lies("graph", of_rows(OURS), "torch", of_rows(THEIRS))
+    sentence = explain_difference("graph", from_rows(OURS), "torch", from_rows(THEIRS))
     assert sentence.startswith("torch takes 90.0 µs more than graph: +80.0 µs pointwise")
     assert "less 10.0 µs attention" in sentence
     assert sentence.endswith("Most of it is pointwise; by side it lies in organisation.")
@@ -100,7 +120,9 @@ def test_the_sentence_says_which_class_holds_most_and_on_whose_side_it_lies() ->
 
 @given(breakdowns, breakdowns)
 def test_the_sentence_is_the_same_from_either_end(a: Breakdown, b: Breakdown) -> None:
-    assert where_it_lies("a", a, "b", b) == where_it_lies("b", b, "a", a) or total_s(a) == total_s(b)
+    assert explain_difference("a", a, "b", b) == explain_difference("b", b, "a", a) or total_s(a) == total_s(
+        b
+    )
 
 
 @given(breakdowns, breakdowns)
@@ -109,9 +131,9 @@ def test_differences_add_up_to_that_of_the_whole(a: Breakdown, b: Breakdown) -> 
     assert apart == pytest.approx((total_s(b) or 0.0) - (total_s(a) or 0.0), abs=1e-12)
 
 
-def lane(role: str, rows: tuple[Row, ...], **fields: object) -> Lane:
+def lane(role: str, rows: tuple[Row, ...], **fields: object) -> PlanResult:
     name = "graph" if role == "pinned" else "torch-compile"
-    base = Lane(name, name, "current", GATE, 3e-4, 4e-4, 1e-5, False, rows)
+    base = PlanResult(name, name, "current", GATE, 3e-4, 4e-4, 1e-5, False, rows)
     return replace(base, role=role, **fields)  # type: ignore[arg-type]
 
 
@@ -143,9 +165,9 @@ def test_without_records_the_table_has_dashes_and_the_reason() -> None:
 
 
 def test_a_ladder_shows_its_peers_by_kind_against_their_forecast() -> None:
-    own = LadderEntry("graph", 15, "ladder", "idea", (), GATE, 270e-6, batch=1, breakdown=of_rows(OURS))
+    own = LadderEntry("graph", 15, "ladder", "idea", (), GATE, 270e-6, batch=1, breakdown=from_rows(OURS))
     peer = LadderEntry(
-        "torch-compile", 13, "peer", "idea", (), GATE, 360e-6, 6e-4, batch=1, breakdown=of_rows(THEIRS),
+        "torch-compile", 13, "peer", "idea", (), GATE, 360e-6, 6e-4, batch=1, breakdown=from_rows(THEIRS),
         forecast_s=300e-6, forecast_from="147 launches", host_bound=True,
     )  # fmt: skip
     lines = peer_lines((own, peer), WIDE)

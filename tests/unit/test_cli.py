@@ -13,10 +13,10 @@ import pytest
 from gputop import __version__
 from gputop.backends.cpu.machine import cores, processor
 from gputop.cli import main
-from gputop.cli.commands import COMMANDS
-from gputop.cli.ladder import chosen
-from gputop.errors import BadInput
-from gputop.views import RungView
+from gputop.cli.command_table import COMMANDS
+from gputop.cli.commands.ladder import chosen
+from gputop.plan.choices import RungView
+from gputop.util.errors import UsageError
 
 GPUTOP = (sys.executable, "-m", "gputop")
 
@@ -282,7 +282,7 @@ def test_a_ladder_is_of_the_rungs_asked_for(
     ],
 )
 def test_a_ladder_that_can_not_be_is_refused(listed: str | None, span: str | None, why: str) -> None:
-    with pytest.raises(BadInput, match=why):
+    with pytest.raises(UsageError, match=why):
         chosen(RUNGS, listed, span)
 
 
@@ -321,7 +321,7 @@ def test_a_reader_that_leaves_is_no_fault() -> None:
 def test_a_fault_of_its_own_is_a_sentence_too(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gputop.cli.commands.COMMANDS", None)
+    monkeypatch.setattr("gputop.cli.command_table.COMMANDS", None)
     assert main(["run"]) == 70
     assert "TypeError" in capsys.readouterr().err
     monkeypatch.setenv("GPUTOP_TRACEBACK", "1")

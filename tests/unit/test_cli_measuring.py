@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from gputop import backends
-from gputop.columns import COLUMNS
-from gputop.results import TOTAL_ROWS
+from gputop.results.columns import COLUMNS
+from gputop.results.records import TOTAL_ROWS
 
 ROOT = Path(__file__).resolve().parents[2]
 GPUTOP = (sys.executable, "-m", "gputop")
@@ -51,7 +51,7 @@ def altered(folder: Path, env: dict[str, str], code: str) -> dict[str, str]:
     """An environment whose `ssh` runs, on this machine, a worker with its session altered by `code`."""
     (folder / "worker.py").write_text(
         f"import os\nfrom gputop.session import Session\n{code}\n"
-        "from gputop.worker import main\nraise SystemExit(main())\n"
+        "from gputop.ipc.worker import main\nraise SystemExit(main())\n"
     )
     ssh = folder / "ssh"
     ssh.write_text(f"#!/bin/sh\nexec {sys.executable} {folder}/worker.py\n")
@@ -123,7 +123,7 @@ def test_a_file_and_a_dash_get_the_same_bytes(env: dict[str, str], tmp_path: Pat
     steady = altered(
         tmp_path,
         env,
-        "from gputop.results import Ceiling, Ceilings\n"
+        "from gputop.results.records import Ceiling, Ceilings\n"
         "peak = Ceiling('dram_read', 1.25e10, 'B/s', 'a sum,\\nin \"floats\" of 4 µB')\n"
         "Session.calibrate = lambda *_: Ceilings('A processor', None, 't', (peak,))\n",
     )
@@ -146,7 +146,7 @@ def test_ceilings_of_an_earlier_start_are_said_to_be_of_it(
     kept = altered(
         tmp_path,
         env,
-        "from gputop.results import Ceiling, Ceilings\n"
+        "from gputop.results.records import Ceiling, Ceilings\n"
         "peak = Ceiling('dram_read', 1.25e10, 'B/s', 'a sum')\n"
         "def calibrate(self, force, *_):\n"
         "    at = '9999-01-01' if force else '2026-01-02T03:04:05+00:00'\n"

@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.cli.render import ceiling_lines, comparison_lines, copies_line, gate_words, window_lines
-from gputop.cli.tables import Heading, table
+from gputop.cli.tables.text_table import Heading, table
+from gputop.cli.tables.window_lines import (
+    ceiling_lines,
+    comparison_lines,
+    copies_line,
+    gate_words,
+    window_lines,
+)
 from gputop.cli.terminal import Terminal, wrapped
-from gputop.results import (
+from gputop.results.records import (
     SCHEMA_PHASES,
     Ceiling,
     Ceilings,
@@ -21,8 +27,8 @@ from gputop.results import (
     DeviceFacts,
     Gate,
     Health,
-    Lane,
     PhaseCheck,
+    PlanResult,
     Row,
     Window,
 )
@@ -51,7 +57,7 @@ ROWS = (
 
 
 def window(gate: Gate = PASS, rows: tuple[Row, ...] = ROWS) -> Window:
-    lane = Lane("cpu-blas", "cpu-blas", "current", gate, 3.1e-4, 3.2e-4, None, None, rows)
+    lane = PlanResult("cpu-blas", "cpu-blas", "current", gate, 3.1e-4, 3.2e-4, None, None, rows)
     return Window(
         3, "2026-01-01T00:00:00Z", 1.5, DEVICE, Health(sm_clock_hz=2.5e9), "tiny", (lane,),
         stopped_because="time budget", advice="w2 first",

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from gputop.client import Client
-from gputop.errors import BadInput, GputopError, NotHere, WorkerLost
-from gputop.protocol import PROTOCOL_VERSION, Hello, Open, encode
-from gputop.spec import PlanRequest
-from gputop.workloads import parse_workload
+from gputop.ipc.client import Client
+from gputop.ipc.protocol import PROTOCOL_VERSION, Hello, Open, encode
+from gputop.model.workloads import parse_workload
+from gputop.plan.types import PlanRequest
+from gputop.util.errors import GputopError, Unavailable, UsageError, WorkerLost
 
 TINY = parse_workload("tiny")
 PLAN = PlanRequest("cpu-blas")
@@ -77,7 +77,7 @@ def test_a_window_comes_back_typed_and_progress_is_told(client: Client) -> None:
 
 
 def test_what_the_worker_refuses_is_raised_as_what_it_is(client: Client) -> None:
-    with pytest.raises(BadInput, match="Did you mean 'cpu-blas'"):
+    with pytest.raises(UsageError, match="Did you mean 'cpu-blas'"):
         client.resolve(PlanRequest("cpu-bals"))
     assert client.resolve(PLAN).rung == "cpu-blas"
 
@@ -175,7 +175,7 @@ def test_what_can_not_be_opened_is_said_when_it_is_waited_for(log_path: Path) ->
     client = Client(log_path=log_path)
     client.launch(Open(backend="cpu", workload=TINY, device="7"))
     client.start()
-    with pytest.raises(BadInput, match="no device '7'"):
+    with pytest.raises(UsageError, match="no device '7'"):
         client.open("cpu", TINY, device="7")
     client.kill()
 
@@ -248,7 +248,7 @@ def test_a_block_that_fails_leaves_no_worker(log_path: Path) -> None:
 
 def test_another_protocol_is_refused_with_both_versions() -> None:
     client = Client(command=speaking(hello(protocol=999)))
-    with pytest.raises(NotHere, match=r"elsewhere is gputop 9\.9 and speaks protocol 999") as refusal:
+    with pytest.raises(Unavailable, match=r"elsewhere is gputop 9\.9 and speaks protocol 999") as refusal:
         client.start()
     assert "install one version on both sides" in str(refusal.value)
     assert not client.alive
@@ -269,7 +269,7 @@ def test_a_worker_that_can_not_start_says_why_in_its_last_words() -> None:
 
 
 def test_a_command_that_does_not_exist_is_not_here() -> None:
-    with pytest.raises(NotHere, match="no-such-command"):
+    with pytest.raises(Unavailable, match="no-such-command"):
         Client(command=["no-such-command"]).start()
 
 
@@ -319,18 +319,18 @@ def test_a_remote_worker_is_reached_by_ssh(ssh: Path, tmp_path: Path) -> None:
 )
 def test_a_host_that_can_not_serve_is_not_here(ssh: Path, code: int, words: str, expected: str) -> None:
     write_script(ssh, f"echo '{words}' >&2\nexit {code}\n")
-    with pytest.raises(NotHere, match=expected):
+    with pytest.raises(Unavailable, match=expected):
         Client(remote="gpu-server").start()
 
 
 @pytest.mark.parametrize("host", ["", "-oProxyCommand=evil"])
 def test_an_option_is_no_host(host: str) -> None:
-    with pytest.raises(BadInput, match="no ssh destination"):
+    with pytest.raises(UsageError, match="no ssh destination"):
         Client(remote=host)
 
 
 def test_every_exit_code_comes_back_as_its_error() -> None:
-    for kind in (BadInput, NotHere, WorkerLost):
+    for kind in (UsageError, Unavailable, WorkerLost):
         failed = f'{{"type":"failed","id":1,"exit_code":{kind.exit_code},"message":"why"}}\n'.encode()
         client = Client(command=speaking(hello(), failed))
         client.start()
@@ -342,9 +342,7 @@ def test_every_exit_code_comes_back_as_its_error() -> None:
 
 def test_a_file_where_the_user_stands_does_not_become_the_workers(tmp_path: Path) -> None:
     (tmp_path / "queue.py").write_text("raise SystemExit('the wrong queue')")
-    code = (
-        "from gputop.client import Client\nclient = Client()\nprint(client.start().protocol)\nclient.close()"
-    )
+    code = "from gputop.ipc.client import Client\nclient = Client()\nprint(client.start().protocol)\nclient.close()"
     root = Path(__file__).resolve().parents[2]
     env = {**os.environ, "PYTHONPATH": str(root)}
     done = subprocess.run(

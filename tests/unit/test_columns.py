@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gputop.columns import COLUMNS, Column
-from gputop.ladder_results import LadderEntry
-from gputop.results import Ceiling, Ceilings, Comparison, Delta, Lane, Row, Window
-from gputop.roofline import fit
-from gputop.schemas import CEILINGS, COMPARE, LADDER, SCHEMAS, WINDOWS, Schema
+from gputop.perf.roofline import fit
+from gputop.results.columns import COLUMNS, Column
+from gputop.results.ladder import LadderEntry
+from gputop.results.records import Ceiling, Ceilings, Comparison, Delta, PlanResult, Row, Window
+from gputop.results.schemas import CEILINGS, COMPARE, LADDER, SCHEMAS, WINDOWS, Schema
 
 PROMISED = """
     schema time_utc window samples backend device driver workload batch seq rung plan phase count kernel
@@ -66,7 +66,7 @@ def test_a_unit_in_the_name_is_the_unit(column: Column) -> None:
     ("schema", "records"),
     [
         (COMPARE, (Comparison, Delta)),
-        (WINDOWS, (Window, Lane)),
+        (WINDOWS, (Window, PlanResult)),
         (LADDER, (LadderEntry,)),
         (CEILINGS, (Ceilings, Ceiling)),
     ],

@@ -15,25 +15,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputop import gate, weights
-from gputop.aligned import ALIGN_BYTES, aligned
 from gputop.backends import cpu
 from gputop.backends.cpu import ceilings, machine
 from gputop.backends.cpu import prepared as passes
 from gputop.backends.cpu.backend import CpuBackend
 from gputop.backends.cpu.kernels import TABLE
 from gputop.backends.cpu.prepared import CpuPrepared
-from gputop.catalog import Catalog, plan_dims
-from gputop.errors import BadInput
-from gputop.fill import tokens
-from gputop.results import Ceiling, Ceilings
-from gputop.session.lanes import PreparedLanes
-from gputop.spec import Dims, Plan, Workload
-from gputop.words import parse_word
-from gputop.workloads import parse_workload
+from gputop.model import weights
+from gputop.model.rng import tokens
+from gputop.model.workloads import parse_workload
+from gputop.plan.plan_string import parse_word
+from gputop.plan.types import Dims, Plan, Workload
+from gputop.planner.resolver import Resolver, plan_dims
+from gputop.results.records import Ceiling, Ceilings
+from gputop.session.prepared_plans import PreparedLanes
+from gputop.util.aligned_array import ALIGN_BYTES, aligned
+from gputop.util.errors import UsageError
+from gputop.validation import gate
 
 TINY = parse_workload("tiny")
-CATALOG = Catalog.load()
+CATALOG = Resolver.load()
 RUNGS = [rung.id for rung in CATALOG.rungs_of("cpu")]
 
 
@@ -260,7 +261,7 @@ def test_every_cpu_kernel_record_has_its_function() -> None:
 
 def test_the_backend_is_always_usable_and_has_one_device() -> None:
     assert cpu.available() is None
-    with pytest.raises(BadInput, match="leave --device out"):
+    with pytest.raises(UsageError, match="leave --device out"):
         cpu.open_backend(TINY, "1", silent)
 
 
@@ -284,9 +285,9 @@ def test_memory_needed_is_what_preparing_and_both_gates_take(
 ) -> None:
     """Or a batch that `fits` would be ended by the kernel, together with who knows what else."""
     monkeypatch.setattr(gate, "MOST_COMPARED", 1 << 12)
-    for module in ("gate", "reference", "phases.attention"):
+    for module in ("validation.gate", "validation.reference", "phases.attention"):
         monkeypatch.setattr(f"gputop.{module}.MOST_SCORES", 1 << 12)
-    monkeypatch.setattr("gputop.backends.cpu.early.EARLY_BYTES", 0)
+    monkeypatch.setattr("gputop.backends.cpu.warmup.EARLY_BYTES", 0)
     opened = cpu.open_backend(Workload("sized", Dims(*sizes)), None, silent)
     plan = resolve(word, opened.workload)
     gc.collect()

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.cubin import FunctionFacts, ptxas_facts, read_cubin
-from gputop.errors import BadInput
+from gputop.backends.cuda.compiler.cubin import FunctionFacts, ptxas_facts, read_cubin
+from gputop.util.errors import UsageError
 
 LOG = """ptxas info    : 0 bytes gmem
 ptxas info    : Compiling entry function '{name}' for 'sm_90'
@@ -24,13 +24,13 @@ sizes = st.integers(min_value=0, max_value=100_000)
 
 @given(st.binary(max_size=300))
 def test_anything_but_a_cubin_is_bad_input(data: bytes) -> None:
-    with pytest.raises(BadInput, match="CUBIN"):
+    with pytest.raises(UsageError, match="CUBIN"):
         read_cubin(data)
 
 
 @given(st.binary(max_size=300))
 def test_an_elf_header_and_noise_is_bad_input(data: bytes) -> None:
-    with pytest.raises(BadInput, match="CUBIN"):
+    with pytest.raises(UsageError, match="CUBIN"):
         read_cubin(b"\x7fELF" + data)
 
 

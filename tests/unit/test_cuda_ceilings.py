@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gputop.backends.cuda import ceilings
-from gputop.backends.cuda.health import Nvml
-from gputop.backends.cuda.probes import clock_words
-from gputop.results import Ceiling, Ceilings, DeviceFacts
-from tests.unit.test_cuda_health import UUID, nvml, of_card, refuse
+from gputop.backends.cuda.ceilings import measure
+from gputop.backends.cuda.ceilings.stopwatch import clock_words
+from gputop.backends.cuda.runtime.nvml import Nvml
+from gputop.results.records import Ceiling, Ceilings, DeviceFacts
+from tests.unit.test_cuda_nvml import UUID, nvml, of_card, refuse
 
 FACTS = DeviceFacts(
     backend="cuda", name="A GPU", uuid=UUID, driver="580.1", arch="sm_90", sm_count=132, versions="as tested"
@@ -22,13 +22,13 @@ KEPT = Ceilings(
     "A GPU",
     "580.1",
     "2026-01-01T00:00:00+00:00",
-    tuple(Ceiling(name, 1e11, "FLOP/s", "as tested") for name in (*ceilings.NAMES, "tf32_wgmma")),
+    tuple(Ceiling(name, 1e11, "FLOP/s", "as tested") for name in (*measure.NAMES, "tf32_wgmma")),
 )
 
 
 @pytest.fixture(autouse=True)
 def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(ceilings, "cache_dir", lambda name: tmp_path / name)
+    monkeypatch.setattr(measure, "cache_dir", lambda name: tmp_path / name)
     return tmp_path
 
 
@@ -36,7 +36,7 @@ def set_clocks(monkeypatch: pytest.MonkeyPatch, highest: int | None, wanted: int
     """In MHz, as NVML tells them of the device; None: it does not."""
     told = {"nvmlDeviceGetMaxClockInfo": highest, "nvmlDeviceGetApplicationsClock": wanted}
     module = nvml(**{name: of_card(value) if value else refuse for name, value in told.items()})
-    monkeypatch.setattr(ceilings, "Nvml", lambda uuid: Nvml(uuid, module))
+    monkeypatch.setattr(measure, "Nvml", lambda uuid: Nvml(uuid, module))
 
 
 def with_item(**changes: object) -> Ceilings:
@@ -45,40 +45,40 @@ def with_item(**changes: object) -> Ceilings:
 
 
 def test_what_was_measured_is_read_back_on_that_device_only() -> None:
-    assert ceilings.load(FACTS) is None
-    ceilings.save(FACTS, KEPT)
-    assert ceilings.load(FACTS) == KEPT
-    assert ceilings.load(replace(FACTS, uuid="GPU-2")) is None
-    assert ceilings.load(replace(FACTS, driver="590.1")) is None
+    assert measure.load(FACTS) is None
+    measure.save(FACTS, KEPT)
+    assert measure.load(FACTS) == KEPT
+    assert measure.load(replace(FACTS, uuid="GPU-2")) is None
+    assert measure.load(replace(FACTS, driver="590.1")) is None
 
 
 def test_they_are_those_of_the_clock_that_the_device_is_set_to(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = ((None, None), (1980, None), (1980, 1200), (1755, 1200))
     for number, clocks in enumerate(settings):
         set_clocks(monkeypatch, *clocks)
-        assert ceilings.load(FACTS) is None
-        ceilings.save(FACTS, replace(KEPT, time_utc=str(number)))
+        assert measure.load(FACTS) is None
+        measure.save(FACTS, replace(KEPT, time_utc=str(number)))
     for number, clocks in enumerate(settings):
         set_clocks(monkeypatch, *clocks)
-        kept = ceilings.load(FACTS)
+        kept = measure.load(FACTS)
         assert kept is not None
         assert kept.time_utc == str(number)
 
 
 def test_one_below_what_was_expected_is_kept_with_its_word() -> None:
     low = with_item(status="measured at 60 % of what the SMs can issue")
-    ceilings.save(FACTS, low)
-    assert ceilings.load(FACTS) == low
+    measure.save(FACTS, low)
+    assert measure.load(FACTS) == low
 
 
 @pytest.mark.parametrize("value", [0.0, -1e12, math.inf])
 def test_what_is_no_rate_is_neither_kept_nor_read(value: float, cache: Path) -> None:
-    ceilings.save(FACTS, with_item(value=value))
+    measure.save(FACTS, with_item(value=value))
     assert not list(cache.rglob("*.json"))
-    ceilings.save(FACTS, KEPT)
+    measure.save(FACTS, KEPT)
     (file,) = cache.rglob("*.json")
     file.write_bytes(file.read_bytes().replace(b"100000000000.0", b"-1.0", 1))
-    assert ceilings.load(FACTS) is None
+    assert measure.load(FACTS) is None
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ def test_what_the_device_can_not_do_is_measured_anew(
     set_clocks(monkeypatch, 1980)
     sound = Ceiling(name, 4e12, unit, "as tested")  # type: ignore[arg-type]
     others = tuple(item for item in KEPT.items if item.name != name)
-    ceilings.save(FACTS, replace(KEPT, items=(sound, *others)))
-    assert ceilings.load(FACTS) is not None
+    measure.save(FACTS, replace(KEPT, items=(sound, *others)))
+    assert measure.load(FACTS) is not None
     (file,) = cache.rglob("*.json")
     absurd = replace(KEPT, items=(replace(sound, **change), *others))  # type: ignore[arg-type]
     file.write_bytes(msgspec.json.encode(absurd))
-    assert ceilings.load(FACTS) is None
+    assert measure.load(FACTS) is None
 
 
 def test_without_a_counter_of_our_own_the_clock_is_nvmls() -> None:
@@ -114,8 +114,8 @@ def test_without_a_counter_of_our_own_the_clock_is_nvmls() -> None:
 
 
 def test_a_file_that_lacks_a_ceiling_or_is_broken_is_not_read(cache: Path) -> None:
-    ceilings.save(FACTS, KEPT)
+    measure.save(FACTS, KEPT)
     (file,) = cache.rglob("*.json")
     for content in (msgspec.json.encode(replace(KEPT, items=KEPT.items[1:])), b"", b"{", b"[]"):
         file.write_bytes(content)
-        assert ceilings.load(FACTS) is None
+        assert measure.load(FACTS) is None

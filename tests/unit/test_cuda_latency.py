@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gputop.backends.cuda.probes import BURST_RUNS
-from gputop.backends.cuda.probes_latency import DRAM_PROBE, LATENCY_PROBES, LatencyProbe, latency_status
+from gputop.backends.cuda.ceilings.latency import DRAM_PROBE, LATENCY_PROBES, LatencyProbe, latency_status
+from gputop.backends.cuda.ceilings.stopwatch import BURST_RUNS
 
 UNROLLED = 16
 LARGEST_L2_BYTES = 128 << 20

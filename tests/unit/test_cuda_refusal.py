@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from gputop import installing
+from gputop.backends.cuda.compiler.sources import Sources
 from gputop.backends.cuda.refusal import refusal
-from gputop.backends.cuda.sources import Sources
-from gputop.catalog import Catalog
-from gputop.spec import Plan, PlanRequest, Step
-from gputop.workloads import WORKLOADS
+from gputop.model.workloads import WORKLOADS
+from gputop.plan.types import Plan, PlanRequest, Step
+from gputop.planner.resolver import Resolver
+from gputop.util import install_hints
 
 MINI = next(workload for workload in WORKLOADS if workload.name == "mini")
-CATALOG = Catalog.load()
+CATALOG = Resolver.load()
 SOURCES = Sources((CATALOG.kernels_dir,))
 
 
@@ -48,7 +48,7 @@ def test_a_missing_package_is_named_with_its_extra(
     hide(monkeypatch, package)
     why = refusal(*prepared(rung), "90", SOURCES)
     assert why is not None
-    assert installing.extra(extra) in why
+    assert install_hints.extra(extra) in why
 
 
 def test_dependent_launches_need_a_device_that_has_them() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.backends.cuda.spans import Span, split, step_and_spread_s
+from gputop.backends.cuda.timing.spans import Span, split, step_and_spread_s
 
 NS = 1e-9
 spans = st.lists(

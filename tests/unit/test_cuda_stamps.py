@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gputop.backends.cuda.stamps import seconds_apart
-from gputop.errors import BadInput
+from gputop.backends.cuda.timing.stamps import seconds_apart
+from gputop.util.errors import UsageError
 
 CLOCK_HZ = 1.755e9
 
@@ -29,5 +29,5 @@ def test_each_task_has_its_share(cycles: list[int]) -> None:
 
 @pytest.mark.parametrize("cycles", [[0, 0], [5_000, -4_000, 6_000], [-5_000, -5_000]])
 def test_times_that_do_not_rise_are_refused(cycles: list[int]) -> None:
-    with pytest.raises(BadInput, match="do not rise"):
+    with pytest.raises(UsageError, match="do not rise"):
         seconds_apart(noted(cycles))

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from gputop import installing
-from gputop.backends.cuda.devices import Visible
-from gputop.cli import doctor, main
-from gputop.cli.probes import NO_DRIVER, PROBES, Asking, Finding, answer
-from gputop.paths import PACKAGE
+from gputop.backends.cuda.runtime.devices import Visible
+from gputop.cli import main
+from gputop.cli.commands import doctor
+from gputop.cli.doctor_checks import NO_DRIVER, PROBES, Asking, Finding, answer
+from gputop.util import install_hints
+from gputop.util.paths import PACKAGE
 from tests.unit.pretend import pretend_devices
 
 BY_NAME = {probe.name: probe for probe in PROBES}
@@ -118,20 +119,20 @@ def test_an_import_that_crashes_costs_only_its_own_answer(site: Path) -> None:
     finding = Asking().answer(BY_NAME["cupy"])
     assert finding.state == "broken"
     assert "SIGSEGV" in finding.detail
-    assert finding.mend == installing.extra("cuda13")
+    assert finding.mend == install_hints.extra("cuda13")
 
 
 def test_an_import_that_talks_and_fails_is_broken_and_not_missing(site: Path) -> None:
     (site / "torch.py").write_text("print('hello')\nraise ImportError('libcudart.so.13: no such file')\n")
     finding = Asking().answer(BY_NAME["torch"])
-    assert (finding.state, finding.mend) == ("broken", installing.extra("torch"))
+    assert (finding.state, finding.mend) == ("broken", install_hints.extra("torch"))
     assert "libcudart.so.13" in finding.detail
 
 
 def test_a_module_that_is_not_there_is_missing(site: Path) -> None:
     (site / "torch.py").write_text("raise ModuleNotFoundError(\"No module named 'torch'\", name='torch')\n")
     finding = Asking().answer(BY_NAME["torch"])
-    assert (finding.state, finding.mend) == ("missing", installing.extra("torch"))
+    assert (finding.state, finding.mend) == ("missing", install_hints.extra("torch"))
 
 
 def test_a_binding_without_its_library_is_broken(site: Path) -> None:
@@ -140,7 +141,7 @@ def test_a_binding_without_its_library_is_broken(site: Path) -> None:
         "def get_version(): raise RuntimeError('Failure finding \"libcublasLt.so.13\"')\n"
     )
     finding = Asking().answer(BY_NAME["nvmath"])
-    assert (finding.state, finding.mend) == ("broken", installing.extra("cuda13,blaslt"))
+    assert (finding.state, finding.mend) == ("broken", install_hints.extra("cuda13,blaslt"))
     assert 'cuBLASLt can\'t be loaded (Failure finding "libcublasLt.so.13")' in finding.detail
 
 

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputop import export
-from gputop.columns import COLUMNS
-from gputop.errors import BadInput
-from gputop.ladder_results import Ladder, LadderEntry
-from gputop.results import (
+from gputop.results import export
+from gputop.results.columns import COLUMNS
+from gputop.results.kernel_selection import Route, Routing
+from gputop.results.ladder import Ladder, LadderEntry
+from gputop.results.records import (
     SCHEMA_PHASES,
     Ceiling,
     Ceilings,
@@ -30,11 +30,11 @@ from gputop.results import (
     DeviceFacts,
     Gate,
     Health,
-    Lane,
+    PlanResult,
     Row,
     Window,
 )
-from gputop.routing import Route, Routing
+from gputop.util.errors import UsageError
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -68,7 +68,7 @@ DEVICE = DeviceFacts("cpu", "A CPU, 2 cores", versions="numpy 2.4.6")
 DELTA = Delta("device", 2e-3, 1e-3, -1e-3, -1.1e-3, -0.9e-3, 2.0, 1.9, 2.1, 40, 0.003, "FASTER")
 WALL = replace(DELTA, phase="wall", verdict="UNRESOLVED", status="the interval reaches the A/A floor")
 COMPARISON = Comparison("cpu-blas", "cpu-fused", 1, (DELTA, WALL))
-LANE = Lane("cpu-fused", "cpu-fused", "current", GATE, 1e-3, 1.1e-3, None, None, ())
+LANE = PlanResult("cpu-fused", "cpu-fused", "current", GATE, 1e-3, 1.1e-3, None, None, ())
 WINDOW = Window(
     number=3,
     time_utc="2026-01-02T03:04:05Z",
@@ -260,7 +260,7 @@ PLAIN = export.phase_csv([replace(ROW, status=None)])
     ],
 )
 def test_a_broken_table_is_refused_by_name_line_and_reason(text: str, reason: str) -> None:
-    with pytest.raises(BadInput) as refusal:
+    with pytest.raises(UsageError) as refusal:
         export.read_phase_csv(text, "table.csv")
     assert f"table.csv, {reason}" in str(refusal.value)
 
@@ -321,5 +321,5 @@ def refused(tmp_path: Path) -> Path:
     ],
 )
 def test_what_can_t_be_written_is_refused_at_once(refused: Path, word: str, reason: str) -> None:
-    with pytest.raises(BadInput, match=reason):
+    with pytest.raises(UsageError, match=reason):
         export.open_target(word.format(refused))

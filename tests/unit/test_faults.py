@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gputop import weights
 from gputop.backends.cpu import kernels
 from gputop.backends.cpu.kernels import TABLE, Call
 from gputop.backends.cpu.memory import Memory
+from gputop.model import weights
+from gputop.model.workloads import parse_workload
+from gputop.plan.plan_string import parse_word
+from gputop.plan.types import LAYERNORM_EPS, Dims, Plan, Task, View
 from gputop.session import Session
-from gputop.spec import LAYERNORM_EPS, Dims, Plan, Task, View
-from gputop.words import parse_word
-from gputop.workloads import parse_workload
 
 TINY = parse_workload("tiny")
 Bound = tuple[Call, ...]

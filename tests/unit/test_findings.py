@@ -14,11 +14,12 @@ from docs import findings, story
 from docs.evidence import Evidence
 from docs.findings import Reading
 from docs.write_findings import BEGIN, END, NO_RECORDING, findings_page, main, results_table, with_results
-from gputop import recording, units
-from gputop.errors import BadInput
-from gputop.ladder_results import Ladder, LadderEntry
-from gputop.recording import Recording
-from gputop.results import TOTAL_ROWS, Breakdown, Comparison, Delta, Gate, Window
+from gputop.results import recording
+from gputop.results.ladder import Ladder, LadderEntry
+from gputop.results.recording import Recording
+from gputop.results.records import TOTAL_ROWS, Breakdown, Comparison, Delta, Gate, Window
+from gputop.util import units
+from gputop.util.errors import UsageError
 
 FINDINGS = (*findings.FINDINGS, *story.FINDINGS)
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,7 +107,7 @@ def test_only_what_stands_between_the_markers_is_replaced() -> None:
     once = with_results(f"before\n{BEGIN}\nold\n{END}\nafter\n", "new")
     assert once == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"
     assert with_results(once, "new") == once
-    with pytest.raises(BadInput, match="no place for the results"):
+    with pytest.raises(UsageError, match="no place for the results"):
         with_results("before\nafter\n", "new")
 
 

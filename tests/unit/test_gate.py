@@ -12,20 +12,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gputop import buffers, gate, reference, weights
-from gputop.catalog import Catalog, plan_dims
-from gputop.fill import tokens
-from gputop.results import Gate, PhaseCheck
-from gputop.spec import Dims, Kernel, Math, Plan, Step, Task, View, WeightView, Workload
-from gputop.words import parse_word
-from gputop.workloads import WORKLOADS
+from gputop.model import activations, weights
+from gputop.model.rng import tokens
+from gputop.model.workloads import WORKLOADS
+from gputop.plan.plan_string import parse_word
+from gputop.plan.types import Dims, Kernel, Math, Plan, Step, Task, View, WeightView, Workload
+from gputop.planner.resolver import Resolver, plan_dims
+from gputop.results.records import Gate, PhaseCheck
+from gputop.validation import gate, reference
 
 Floats = NDArray[np.float32]
 Operands = dict[str, Any]
 Spoil = Callable[[Task, Operands, Any], Any]
 """(task, operands, right output) -> output: a fault planted into one kernel."""
 
-CATALOG = Catalog.load()
+CATALOG = Resolver.load()
 GPT2_SMALL, _, TINY = WORKLOADS
 
 
@@ -54,9 +55,9 @@ class FloatPass:
         dims = plan_dims(TINY, self.plan)
         self.memory = {
             buffer.name: np.full(
-                (buffers.slots(buffer, dims, self.keep_layers), buffer.size(dims)), poison, np.float32
+                (activations.slots(buffer, dims, self.keep_layers), buffer.size(dims)), poison, np.float32
             )
-            for buffer in buffers.table(self.plan.prune)
+            for buffer in activations.table(self.plan.prune)
         }
         self.memory["tokens"][0] = ids.reshape(-1)
         for task in (task for step in self.steps for task in step.tasks):
@@ -87,14 +88,14 @@ def check_pass(
     workload: Workload,
     dims: Dims,
     math: Math,
-    rows_alike: bool = True,
+    bitwise_row_invariant: bool = True,
 ) -> Gate:
     """The pass gate, its passes run one after the other."""
     outs = tuple(np.array(run(*each)) for each in gate.pass_runs(workload, dims))
-    return gate.judge_pass(outs, workload, dims, math, rows_alike)
+    return gate.judge_pass(outs, workload, dims, math, bitwise_row_invariant)
 
 
-def gate_of(word: str, spoil: Spoil | None = None, catalog: Catalog = CATALOG) -> Gate:
+def gate_of(word: str, spoil: Spoil | None = None, catalog: Resolver = CATALOG) -> Gate:
     """Both gates of a plan on tiny, as a session would run them."""
     plan = catalog.resolve(parse_word(word), TINY.dims, "cpu")
     dims = plan_dims(TINY, plan)
@@ -328,18 +329,18 @@ def test_one_different_bit_between_alike_sequences_fails() -> None:
     assert outcome.status == "FAIL"
     assert "logits of sequences 0 and 2" in outcome.where
     assert "bits" in outcome.where
-    assert check_pass(run, TINY, dims, "fp32", rows_alike=False).ok
+    assert check_pass(run, TINY, dims, "fp32", bitwise_row_invariant=False).ok
 
 
 @pytest.mark.parametrize("distance", [1, 2, 4])
-@pytest.mark.parametrize("rows_alike", [False, True])
-def test_a_leak_between_sequences_fails(distance: int, rows_alike: bool) -> None:
+@pytest.mark.parametrize("bitwise_row_invariant", [False, True])
+def test_a_leak_between_sequences_fails(distance: int, bitwise_row_invariant: bool) -> None:
     dims = replace(TINY.dims, batch=8)
 
     def run(ids: NDArray[np.int32], poison: float) -> Floats:
         return np.roll(exact(ids), distance, axis=0)
 
-    outcome = check_pass(run, TINY, dims, "fp32", rows_alike)
+    outcome = check_pass(run, TINY, dims, "fp32", bitwise_row_invariant)
     assert outcome.status == "FAIL"
     assert "token set 1, sequence" in outcome.where
 

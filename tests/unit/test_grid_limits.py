@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.catalog import LARGEST_GRID, MOST_BATCH, Catalog
-from gputop.errors import BadInput
-from gputop.spec import Dims, Launch, Plan
-from gputop.words import parse_word
-from gputop.workloads import WORKLOADS
+from gputop.model.workloads import WORKLOADS
+from gputop.plan.plan_string import parse_word
+from gputop.plan.types import Dims, Launch, Plan
+from gputop.planner.resolver import LARGEST_GRID, MOST_BATCH, Resolver
+from gputop.util.errors import UsageError
 
-CATALOG = Catalog.load()
+CATALOG = Resolver.load()
 GPT2 = WORKLOADS[0].dims
 RUNGS = tuple(rung.id for rung in CATALOG.rungs_of("cuda") if rung.kind != "peer")
 MENDS = re.compile(r"where a grid has at most \d+; the largest batch that fits is (\d+)\.")
@@ -52,7 +52,7 @@ def test_no_accepted_plan_is_outside_a_grid(dims: Dims, rung: str, prune: str, b
     word = f"{rung},prune={prune},batch="
     try:
         plan = resolve(f"{word}{batch}", dims)
-    except BadInput as error:
+    except UsageError as error:
         if mends := MENDS.search(str(error)):
             fits = int(mends.group(1))
             assert 0 < fits < batch
@@ -66,7 +66,7 @@ def refusal(word: str, dims: Dims) -> str:
     """Empty for a plan that is accepted."""
     try:
         resolve(word, dims)
-    except BadInput as error:
+    except UsageError as error:
         return str(error)
     return ""
 

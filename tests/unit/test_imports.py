@@ -9,15 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from gputop.client import Client
-from gputop.spec import PlanRequest
-from gputop.workloads import parse_workload
+from gputop.ipc.client import Client
+from gputop.model.workloads import parse_workload
+from gputop.plan.types import PlanRequest
 
 ROOT = Path(__file__).resolve().parents[2]
 
 SCREEN = ("textual", "rich", "plotext")
-MEASURING = ("gputop.session", "gputop.backends", "gputop.worker", "gputop.catalog")
-ENGINES = ("gputop.session", "gputop.backends.cpu", "gputop.backends.cuda", "gputop.worker", "gputop.catalog")
+MEASURING = ("gputop.session", "gputop.backends", "gputop.ipc.worker", "gputop.planner.resolver")
+ENGINES = (
+    "gputop.session",
+    "gputop.backends.cpu",
+    "gputop.backends.cuda",
+    "gputop.ipc.worker",
+    "gputop.planner.resolver",
+)
 """What measures, without the table of names that the command line checks `--backend` against."""
 GPU = ("cupy", "cuda", "nvmath", "torch")
 
@@ -40,15 +46,24 @@ def among(modules: frozenset[str], packages: tuple[str, ...]) -> list[str]:
     ("module", "forbidden"),
     [
         ("gputop.tui.app", (*MEASURING, *GPU)),
-        ("gputop.client", (*MEASURING, *GPU, *SCREEN)),
-        ("gputop.worker", ("gputop.client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
-        ("gputop.session", ("gputop.client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
+        ("gputop.ipc.client", (*MEASURING, *GPU, *SCREEN)),
+        ("gputop.ipc.worker", ("gputop.ipc.client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
+        ("gputop.session", ("gputop.ipc.client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
         ("gputop.backends.cpu", ("gputop.session", "gputop.backends.cuda", *GPU, *SCREEN)),
-        ("gputop.workloads", (*MEASURING, *GPU, *SCREEN, "numpy")),
-        ("gputop.export", (*MEASURING, *GPU, *SCREEN, "numpy")),
+        ("gputop.model.workloads", (*MEASURING, *GPU, *SCREEN, "numpy")),
+        ("gputop.results.export", (*MEASURING, *GPU, *SCREEN, "numpy")),
         (
-            "gputop.cli.commands",
-            (*ENGINES, *GPU, *SCREEN, "numpy", "msgspec", "gputop.tui", "gputop.results", "gputop.phases"),
+            "gputop.cli.command_table",
+            (
+                *ENGINES,
+                *GPU,
+                *SCREEN,
+                "numpy",
+                "msgspec",
+                "gputop.tui",
+                "gputop.results.records",
+                "gputop.phases",
+            ),
         ),
     ],
 )
@@ -62,7 +77,13 @@ def test_phases_load_nothing_that_rests_on_them() -> None:
     """Their files lie outside the package's folder, where import-linter does not look."""
     modules = loaded_by("from gputop.phases import phases, rungs\nassert phases() and rungs()")
     assert {"gputop.phases.gemm", "gputop.phases.ladder"} <= modules
-    above = ("gputop.registry", "gputop.results", "gputop.protocol", "gputop.gate", "gputop.stats")
+    above = (
+        "gputop.planner.registry",
+        "gputop.results.records",
+        "gputop.ipc.protocol",
+        "gputop.validation.gate",
+        "gputop.perf.paired_stats",
+    )
     assert among(modules, (*MEASURING, *GPU, *SCREEN, *above)) == []
 
 
@@ -85,8 +106,8 @@ def test_a_worker_at_work_loads_no_screen_and_no_client(tmp_path: Path) -> None:
         window = client.measure(PlanRequest("cpu-blas"), seconds=0.2)
     assert window.lanes[0].device_s is not None
     imports = frozenset(re.findall(r"^import '([\w.]+)' #", log.read_text(), re.MULTILINE))
-    assert {"gputop.worker", "gputop.session", "gputop.backends.cpu", "numpy"} <= imports
-    assert among(imports, ("gputop.client", "gputop.tui", *GPU, *SCREEN)) == []
+    assert {"gputop.ipc.worker", "gputop.session", "gputop.backends.cpu", "numpy"} <= imports
+    assert among(imports, ("gputop.ipc.client", "gputop.tui", *GPU, *SCREEN)) == []
 
 
 @pytest.mark.parametrize("folder", ["kernels", "phases"])

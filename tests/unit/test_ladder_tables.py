@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop import recording
-from gputop.cli.attribution import Saving, attribution_lines, banked
-from gputop.cli.batches import batch_lines, batch_list, forecast_ratio
-from gputop.cli.ladder_table import elsewhere, hit_word, ladder_lines, score_lines
-from gputop.cli.routing_table import routing_lines
+from gputop.cli.batch_sweep import batch_lines, batch_list, forecast_ratio
+from gputop.cli.tables.attribution import Saving, attribution_lines, saved_time
+from gputop.cli.tables.kernel_selection_lines import routing_lines
+from gputop.cli.tables.ladder_lines import hit_word, ladder_lines, other_sites, score_lines
 from gputop.cli.terminal import Terminal
-from gputop.ladder_results import Foretold, Ladder, LadderEntry
-from gputop.results import DeviceFacts, Gate
-from gputop.routing import Route, Routing, headroom, judged
+from gputop.results import recording
+from gputop.results.kernel_selection import Route, Routing, headroom, judged
+from gputop.results.ladder import Ladder, LadderEntry, PredictedGain
+from gputop.results.records import DeviceFacts, Gate
 
 WIDE = Terminal()
 DEVICE = DeviceFacts("cpu", "A Processor", versions="numpy 2")
@@ -61,8 +61,8 @@ def test_a_rung_shows_its_prediction_beside_its_gain_and_the_file_that_it_brings
 def test_a_ratio_against_another_rung_than_the_one_above_names_it() -> None:
     peer = entry("peer", 6e-3, before="a", ratio_before=1.33)
     lines = ladder_lines(ladder(A, B, C, peer), WIDE)
-    assert elsewhere((A, B, C, peer)) == ("", "", "", "a")
-    assert elsewhere((B, C)) == ("a", ""), "the rung before is not shown"
+    assert other_sites((A, B, C, peer)) == ("", "", "", "a")
+    assert other_sites((B, C)) == ("a", ""), "the rung before is not shown"
     assert "* 1.33×" in next(line for line in lines if " peer " in line)
     assert "  * vs before, not the row above: peer against a" in lines
     both = ladder_lines(ladder(A, B, replace(C, before="a"), peer), WIDE)
@@ -96,7 +96,9 @@ def test_hits_are_counted_by_what_the_prediction_rests_on() -> None:
     assert score_lines((A,)) == []
 
 
-REVISED = replace(B, foretold=Foretold(1.1, 0.9, 1.2, "phase table", "when it took other kernels", hit=False))
+REVISED = replace(
+    B, foretold=PredictedGain(1.1, 0.9, 1.2, "phase table", "when it took other kernels", hit=False)
+)
 """Hit by what is predicted, missed by what was first foretold: 8 ms less what 1.1 times faster leaves."""
 
 
@@ -108,9 +110,9 @@ def test_what_was_first_foretold_of_a_revised_prediction_stays_and_counts() -> N
     )
     unsure = replace(REVISED, foretold=replace(REVISED.foretold, hit=None))  # type: ignore[type-var]
     assert "; 0 of 0 by" in score_lines((A, unsure))[0]
-    banked = attribution_lines(ladder(A, REVISED), WIDE)
-    assert "banked 133 % of what was predicted in all" in banked
-    assert "banked 550 % of what was first foretold (b revised)" in banked
+    saved_time = attribution_lines(ladder(A, REVISED), WIDE)
+    assert "banked 133 % of what was predicted in all" in saved_time
+    assert "banked 550 % of what was first foretold (b revised)" in saved_time
     assert not any("foretold" in each for each in attribution_lines(ladder(A, B), WIDE))
 
 
@@ -127,8 +129,10 @@ def test_what_each_change_banked_stands_beside_what_it_was_to_bank() -> None:
 
 def test_a_saving_of_which_nothing_is_known_has_no_interval() -> None:
     first, then = entry("a", 4e-3), replace(B, saved_lo_s=-4.0, saved_hi_s=4.0)
-    assert banked(first, replace(then, ratio_before_lo=1e-9, ratio_before_hi=1e9)) == Saving(4e-3)
-    assert banked(first, replace(then, ratio_before_lo=0.9, ratio_before_hi=9.0)) == Saving(4e-3, -4.0, 4.0)
+    assert saved_time(first, replace(then, ratio_before_lo=1e-9, ratio_before_hi=1e9)) == Saving(4e-3)
+    assert saved_time(first, replace(then, ratio_before_lo=0.9, ratio_before_hi=9.0)) == Saving(
+        4e-3, -4.0, 4.0
+    )
 
 
 def test_what_is_derived_through_another_rung_is_not_called_measured() -> None:

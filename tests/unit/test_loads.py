@@ -11,12 +11,12 @@ from math import ceil
 
 import pytest
 
-from gputop.catalog import Catalog
+from gputop.perf.roofline import moved_over_compulsory
 from gputop.phases.gemm_cuda_traffic import Blocking
-from gputop.roofline import moved_over_compulsory
-from gputop.spec import WORD_BYTES, Dims, Kernel, Plan, Site, Task, View, WeightView
+from gputop.plan.types import WORD_BYTES, Dims, Kernel, Plan, Site, Task, View, WeightView
+from gputop.planner.resolver import Resolver
 
-CATALOG = Catalog.load()
+CATALOG = Resolver.load()
 DIMS = Dims(layers=1, d_model=40, heads=2, d_ff=80, seq=8, vocab=40)
 PLAN = Plan("cuda", "naive", ())
 

@@ -7,11 +7,11 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.catalog import Catalog
-from gputop.paths import kernels_dir
+from gputop.model.workloads import parse_workload
 from gputop.phases.megakernel_cuda import PRODUCTS, ROW_PRODUCTS, TILE, splits
-from gputop.spec import PlanRequest, Site, Task, View
-from gputop.workloads import parse_workload
+from gputop.plan.types import PlanRequest, Site, Task, View
+from gputop.planner.resolver import Resolver
+from gputop.util.paths import kernels_dir
 
 TILES = st.integers(1, 300)
 
@@ -31,7 +31,7 @@ def tickets() -> int:
 def test_a_large_batch_has_more_results_than_tickets_and_needs_none() -> None:
     """w1@1 of 256 sequences: 256 x 96 results, each by one block."""
     request = PlanRequest("megakernel", sets=(("batch", "256"),))
-    plan = Catalog.load().resolve(request, parse_workload("gpt2-small").dims, "cuda")
+    plan = Resolver.load().resolve(request, parse_workload("gpt2-small").dims, "cuda")
     assert plan.batch == 256
     assert splits(task("w1@1", 256, 3072, 768)) == 1
     assert splits(task("w1@1", 1, 3072, 768)) > 1

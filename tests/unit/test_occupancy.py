@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.device import SM_LIMITS, limits
-from gputop.errors import BadInput
-from gputop.occupancy import theoretical, warps_in_flight, waves
+from gputop.perf.gpu_specs import SM_LIMITS, limits
+from gputop.perf.occupancy import theoretical, warps_in_flight, waves
+from gputop.util.errors import UsageError
 
 SOURCE = Path(__file__).parent / "data" / "occupancy_oracle.cpp"
 ARCHES = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120")
@@ -186,13 +186,13 @@ def test_what_does_not_fit_has_no_blocks_and_says_why() -> None:
     ],
 )
 def test_bad_input_is_a_sentence(arguments: tuple[str, int, int], words: str) -> None:
-    with pytest.raises(BadInput, match=words):
+    with pytest.raises(UsageError, match=words):
         theoretical(*arguments)
 
 
 def test_clusters_only_where_the_architecture_has_them() -> None:
     assert theoretical("sm_90", 128, 32, cluster=8) == theoretical("sm_90", 128, 32)
-    with pytest.raises(BadInput, match="sm_86 takes clusters of 1 to 1"):
+    with pytest.raises(UsageError, match="sm_86 takes clusters of 1 to 1"):
         theoretical("sm_86", 128, 32, cluster=2)
 
 
@@ -211,14 +211,14 @@ def test_clusters_leave_sms_without_a_block() -> None:
     assert waves(128, 1, 132, clustered=15 * 8) == pytest.approx(128 / 120)
     assert warps_in_flight(128, 256, 1, 132, clustered=15 * 8) == 120 * 8
     assert warps_in_flight(64, 256, 1, 132, clustered=15 * 8) == 64 * 8
-    with pytest.raises(BadInput, match="No block"):
+    with pytest.raises(UsageError, match="No block"):
         waves(128, 1, 132, clustered=0)
 
 
 def test_no_resident_block_has_no_waves() -> None:
-    with pytest.raises(BadInput, match="Fewer registers"):
+    with pytest.raises(UsageError, match="Fewer registers"):
         waves(10, 0, 80)
-    with pytest.raises(BadInput, match="Fewer registers"):
+    with pytest.raises(UsageError, match="Fewer registers"):
         warps_in_flight(10, 128, 0, 80)
 
 

@@ -7,25 +7,25 @@ from dataclasses import replace
 
 import pytest
 
+from gputop.backends.cuda.compiler.sources import Sources
 from gputop.backends.cuda.refusal import refusal
-from gputop.backends.cuda.sources import Sources
-from gputop.catalog import Catalog
-from gputop.errors import BadInput
+from gputop.model.workloads import WORKLOADS
+from gputop.plan.choices import RungView
+from gputop.plan.types import Dims, PlanRequest
+from gputop.planner.resolver import Resolver
 from gputop.session.session import OPENING_RUNGS, opening_rung
-from gputop.spec import Dims, PlanRequest
-from gputop.views import RungView
-from gputop.workloads import WORKLOADS
+from gputop.util.errors import UsageError
 
-CATALOG = Catalog.load()
+CATALOG = Resolver.load()
 SOURCES = Sources((CATALOG.kernels_dir,))
 SIZES = {workload.name: workload.dims for workload in WORKLOADS}
 ODD = Dims(2, 72, 3, 200, 127, 77)
 
 
-def why_not(catalog: Catalog, rung: str, dims: Dims, arch: str) -> str:
+def why_not(catalog: Resolver, rung: str, dims: Dims, arch: str) -> str:
     try:
         plan = catalog.resolve(PlanRequest(rung), dims, "cuda")
-    except BadInput as error:
+    except UsageError as error:
         return str(error)
     steps = catalog.steps(plan, replace(dims, batch=plan.batch))
     return refusal(plan, steps, arch, SOURCES) or ""
@@ -74,6 +74,6 @@ def test_every_preference_is_a_rung_of_its_ladder() -> None:
 
 def test_where_no_rung_can_run_that_is_said() -> None:
     oracle = RungView("oracle-fp32", 6, "oracle", "")
-    with pytest.raises(BadInput, match="No rung of cuda can run here"):
+    with pytest.raises(UsageError, match="No rung of cuda can run here"):
         opening_rung("cuda", [oracle, RungView("naive", 1, "ladder", "", refused="no room")])
     assert opening_rung("other", [oracle, RungView("first", 1, "ladder", "")]) == "first"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop import paths
+from gputop.util import paths
 
 
 def test_what_is_kept_reads_back_and_leaves_nothing_beside_it(tmp_path: Path) -> None:

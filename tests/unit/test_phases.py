@@ -14,15 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gputop import buffers, weights
-from gputop.catalog import Catalog, plan_dims
-from gputop.fill import tokens
-from gputop.reference import float64_pass
-from gputop.spec import Dims, Plan, PlanRequest, Task, View, Workload
-from gputop.workloads import WORKLOADS
+from gputop.model import activations, weights
+from gputop.model.rng import tokens
+from gputop.model.workloads import WORKLOADS
+from gputop.plan.types import Dims, Plan, PlanRequest, Task, View, Workload
+from gputop.planner.resolver import Resolver, plan_dims
+from gputop.validation.reference import float64_pass
 
 Doubles = NDArray[np.float64]
-CATALOG = Catalog.load()
+CATALOG = Resolver.load()
 TINY = WORKLOADS[2]
 SMALL = Workload("small", Dims(layers=2, d_model=12, heads=3, d_ff=20, seq=5, vocab=11), seed=4)
 
@@ -102,9 +102,9 @@ class Float64Pass:
             self.tasks = tuple(part for task in self.tasks for part in self._parts(task))
         self.memory = {
             buffer.name: np.full(
-                (buffers.slots(buffer, self.dims, keep_layers), buffer.size(self.dims)), np.nan
+                (activations.slots(buffer, self.dims, keep_layers), buffer.size(self.dims)), np.nan
             )
-            for buffer in buffers.table(plan.prune)
+            for buffer in activations.table(plan.prune)
         }
 
     def run(self, ids: NDArray[np.int32]) -> Doubles:
@@ -118,7 +118,7 @@ class Float64Pass:
     def _parts(self, task: Task) -> tuple[Task, ...]:
         if task.site.phase != "qkv":
             return (task,)
-        return buffers.split(task, self.dims.d_model, self.plan.layout)
+        return activations.split(task, self.dims.d_model, self.plan.layout)
 
     def _slot(self, view: View) -> Doubles:
         slot: Doubles = self.memory[view.buffer][view.slot]
@@ -207,12 +207,12 @@ def test_no_task_writes_what_it_reads() -> None:
 def test_every_view_lies_within_its_buffer(prune: bool, keep_layers: bool) -> None:
     plan = plan_of(TINY, prune=prune, batch=3)
     dims = plan_dims(TINY, plan)
-    present = {buffer.name: buffer for buffer in buffers.table(prune)}
+    present = {buffer.name: buffer for buffer in activations.table(prune)}
     for task in CATALOG.pass_tasks(plan, dims, keep_layers):
         views = [operand for _, operand in task.inputs if isinstance(operand, View)]
         for view in (*views, task.output):
             buffer = present[view.buffer]
-            assert view.slot < buffers.slots(buffer, dims, keep_layers)
+            assert view.slot < activations.slots(buffer, dims, keep_layers)
             assert elements(view).max() < buffer.size(dims)
 
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputop.errors import BadInput
-from gputop.protocol import Event, Message, Request, decode_event, decode_request, encode
+from gputop.ipc.protocol import Event, Message, Request, decode_event, decode_request, encode
+from gputop.util.errors import UsageError
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 PRIMITIVES: dict[Any, st.SearchStrategy[Any]] = {
@@ -86,7 +86,7 @@ JSON = st.recursive(
 @given(line=st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_a_line_that_is_no_message_is_bad_input(line: bytes) -> None:
     for decode in (decode_request, decode_event):
-        with pytest.raises(BadInput, match="Broken protocol line"):
+        with pytest.raises(UsageError, match="Broken protocol line"):
             decode(line)
 
 
@@ -101,7 +101,7 @@ def test_a_line_that_is_no_message_is_bad_input(line: bytes) -> None:
     ids=["field missing", "wrong type", "unknown kind", "an event"],
 )
 def test_a_broken_request_is_refused_by_what_is_broken(line: bytes, fault: str) -> None:
-    with pytest.raises(BadInput, match=fault):
+    with pytest.raises(UsageError, match=fault):
         decode_request(line)
 
 

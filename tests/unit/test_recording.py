@@ -22,14 +22,16 @@ from hatchling.builders.wheel import WheelBuilder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputop import export, recording
 from gputop.cli import main
+from gputop.cli.commands.record import chosen
 from gputop.cli.linefile import LineFile
-from gputop.cli.record import chosen
 from gputop.cli.recorder import Recorder
-from gputop.client import Client
-from gputop.errors import BadInput
-from gputop.recording import (
+from gputop.ipc.client import Client
+from gputop.model.workloads import WORKLOADS, parse_workload
+from gputop.plan.choices import RungView
+from gputop.plan.types import PlanRequest
+from gputop.results import export, recording
+from gputop.results.recording import (
     BatchesLine,
     EndLine,
     GateLine,
@@ -42,15 +44,13 @@ from gputop.recording import (
     encode,
     parse,
 )
-from gputop.results import Gate
+from gputop.results.records import Gate
 from gputop.session import Replay
-from gputop.spec import PlanRequest
-from gputop.views import RungView
-from gputop.workloads import WORKLOADS, parse_workload
+from gputop.util.errors import UsageError
 from tests.unit.test_protocol import values
 
 if TYPE_CHECKING:
-    from gputop.cli.bench import Bench
+    from gputop.cli.worker_session import WorkerSession
 
 ROOT = Path(__file__).resolve().parents[2]
 GPUTOP = (sys.executable, "-m", "gputop")
@@ -132,7 +132,7 @@ def test_every_rung_is_gated_and_paired_with_the_one_before_and_the_one_the_scre
 def test_an_oracle_stands_in_where_no_step_of_the_ladder_is_above() -> None:
     oracle = RungView("oracle", 6, "oracle", "")
     step, own = (RungView(name, 9, "ladder", "", before="elsewhere") for name in ("step", "own"))
-    recorder = Recorder(cast("Bench", None), Namespace())
+    recorder = Recorder(cast("WorkerSession", None), Namespace())
     recorder._gates = {view.id: Gate("PASS", 1e-7, 1e-5) for view in (oracle, step, own)}
     assert recorder.partners(own, (oracle,), None) == (oracle,)
     assert recorder.partners(own, (step, oracle), None) == (step,)
@@ -149,14 +149,14 @@ def test_what_can_not_be_recorded_is_kept_with_why_and_the_rest_goes_on(
     ssh.write_text(
         f"#!{sys.executable}\n"
         "import os\n"
-        "from gputop.errors import NotHere\n"
+        "from gputop.util.errors import Unavailable\n"
         "from gputop.session import Session\n"
         "own = Session.check\n"
         "def check(self, request, say):\n"
         "    if request.rung == 'cpu-transposed':\n"
         "        os.kill(os.getpid(), 9)\n"
         "    if request.rung == 'cpu-threads':\n"
-        "        raise NotHere('There are no threads here.')\n"
+        "        raise Unavailable('There are no threads here.')\n"
         "    return own(self, request, say)\n"
         "Session.check = check\n"
         "import numpy as np\n"
@@ -165,7 +165,7 @@ def test_what_can_not_be_recorded_is_kept_with_why_and_the_rest_goes_on(
         "def off(a, b, out):\n"
         "    return lambda: np.multiply(np.matmul(a, b), 1.01, out=out)\n"
         "kernels.TABLE['cpu_blas_gemm'] = partial(kernels.gemm, off)\n"
-        "from gputop.worker import main\n"
+        "from gputop.ipc.worker import main\n"
         "raise SystemExit(main())\n"
     )
     ssh.chmod(0o755)
@@ -202,9 +202,9 @@ def test_rungs_are_chosen_by_name_and_kept_in_the_ladders_order(kept: Recording)
     rungs = kept.header.rungs
     assert chosen(rungs, None) == list(rungs)
     assert [rung.id for rung in chosen(rungs, "cpu-blas, cpu-loops")] == ["cpu-loops", "cpu-blas"]
-    with pytest.raises(BadInput, match="Did you mean 'cpu-blas'"):
+    with pytest.raises(UsageError, match="Did you mean 'cpu-blas'"):
         chosen(rungs, "cpu-loops,cpu-bals")
-    with pytest.raises(BadInput, match="needs names"):
+    with pytest.raises(UsageError, match="needs names"):
         chosen(rungs, ",")
 
 
@@ -275,7 +275,7 @@ def test_a_line_reads_back_as_it_was_written(kind: Any, data: st.DataObject) -> 
 def refusal_of(data: bytes) -> str:
     try:
         parse(data, "t.jsonl")
-    except BadInput as error:
+    except UsageError as error:
         return str(error)
     return "read"
 
@@ -405,7 +405,7 @@ def test_a_difference_is_shown_only_where_both_ran_in_one_window(client: Client)
     assert {row.delta_s for row in alone.lanes[0].rows} == {None}
     assert {row.pinned_plan for row in alone.lanes[0].rows} == {None}
     assert "did not run in one window" in alone.verdict
-    with pytest.raises(BadInput, match="noise floor is not known"):
+    with pytest.raises(UsageError, match="noise floor is not known"):
         client.measure(PlanRequest("cpu-blas"), aa=True)
 
 
@@ -415,16 +415,16 @@ def test_a_plan_that_was_not_recorded_is_refused_with_what_was(client: Client) -
     threads = next(toggle for toggle in view.toggles if toggle.name == "threads")
     assert dict(threads.refused) == {"all": "not in this recording"}
     assert all(set(dict(site.refused)) == set(site.candidates) - {site.kernel} for site in view.sites)
-    with pytest.raises(BadInput, match="holds: cpu-blas, cpu-loops, cpu-pruned"):
+    with pytest.raises(UsageError, match="holds: cpu-blas, cpu-loops, cpu-pruned"):
         client.resolve(PlanRequest("cpu-blas", (("threads", "all"),)))
-    with pytest.raises(BadInput, match="Did you mean 'cpu-blas'"):
+    with pytest.raises(UsageError, match="Did you mean 'cpu-blas'"):
         client.measure(PlanRequest("cpu-bals"))
-    with pytest.raises(BadInput, match="cpu-folded was not recorded: not in this recording"):
+    with pytest.raises(UsageError, match="cpu-folded was not recorded: not in this recording"):
         client.measure(PlanRequest("cpu-folded"))
 
 
 def test_a_recording_that_can_not_be_read_leaves_what_was_open(client: Client, file: Path) -> None:
-    with pytest.raises(BadInput, match="no recording"):
+    with pytest.raises(UsageError, match="no recording"):
         client.open("replay", WORKLOADS[0], device="none")
     assert client.resolve(PlanRequest("cpu-blas")).word == "cpu-blas"
     restarted = client.restart()

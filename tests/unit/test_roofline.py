@@ -9,11 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.declared import Chain, Traffic, Work
-from gputop.device import model
-from gputop.errors import BadInput
-from gputop.results import Ceiling, Ceilings
-from gputop.roofline import (
+from gputop.perf.gpu_specs import model
+from gputop.perf.roofline import (
     Terms,
     best_pipe,
     device_floor,
@@ -24,7 +21,10 @@ from gputop.roofline import (
     sum_floor,
     terms,
 )
-from gputop.spec import LaunchFacts, Math
+from gputop.plan.traffic import CriticalPath, Traffic, Work
+from gputop.plan.types import LaunchInfo, Math
+from gputop.results.records import Ceiling, Ceilings
+from gputop.util.errors import UsageError
 
 US = 1e-6
 
@@ -60,7 +60,7 @@ QKV = Work(
 def h200_terms(
     work: Work,
     traffic: Traffic | None = None,
-    facts: LaunchFacts | None = None,
+    facts: LaunchInfo | None = None,
     rates: Ceilings = H200,
     *,
     count: int = 1,
@@ -171,7 +171,7 @@ def test_shape_of_a_tile_mostly_empty() -> None:
 
 
 def test_no_shape_of_nothing() -> None:
-    with pytest.raises(BadInput, match="at least 1"):
+    with pytest.raises(UsageError, match="at least 1"):
         fit(0, 768, (16, 16), 1, 1)
 
 
@@ -200,12 +200,12 @@ def test_terms_of_a_declared_kernel_by_hand() -> None:
         l2_bytes=52e6,
         l1_wavefronts=1e6,
         warp_instructions=9e6,
-        chains=(Chain(1980.0),),
+        chains=(CriticalPath(1980.0),),
         bytes_in_flight_per_warp=512.0,
         pipe="fp32",
         tile=(64, 64, 16),
     )
-    facts = LaunchFacts("qkv", "k", 12, waves=0.14, warps_in_flight=576.0, blocks=72, blocks_per_sm=4)
+    facts = LaunchInfo("qkv", "k", 12, waves=0.14, warps_in_flight=576.0, blocks=72, blocks_per_sm=4)
     got = h200_terms(QKV.times(12), traffic, facts, count=12, rows=128, columns=2304)
     assert got.compute_s == pytest.approx(12 * QKV.flops / 60.8e12)
     assert got.dram_s == pytest.approx(12 * QKV.weight_bytes / 4.65e12)
@@ -220,26 +220,26 @@ def test_terms_of_a_declared_kernel_by_hand() -> None:
 
 
 def test_a_chain_is_walked_once_a_wave() -> None:
-    traffic = Traffic(chains=(Chain(1980.0),))
-    facts = LaunchFacts("qkv", "k", 1, waves=2.1)
+    traffic = Traffic(chains=(CriticalPath(1980.0),))
+    facts = LaunchInfo("qkv", "k", 1, waves=2.1)
     assert h200_terms(QKV, traffic, facts).latency_s == pytest.approx(3 * US)
     assert h200_terms(QKV, traffic, replace(facts, waves=0.1)).latency_s == pytest.approx(1 * US)
     assert h200_terms(QKV, traffic, None).latency_s == pytest.approx(1 * US)
 
 
 def test_what_follows_the_main_launch_is_walked_once_however_many_waves_that_has() -> None:
-    traffic = Traffic(chains=(Chain(1980.0),), after=Chain(990.0))
-    facts = LaunchFacts("qkv", "k", 1, waves=2.1)
+    traffic = Traffic(chains=(CriticalPath(1980.0),), after=CriticalPath(990.0))
+    facts = LaunchInfo("qkv", "k", 1, waves=2.1)
     assert h200_terms(QKV, traffic, facts).latency_s == pytest.approx(3.5 * US)
 
 
 def test_waits_take_the_latency_that_was_measured_of_their_memory() -> None:
-    chain = Chain(cycles=1980.0, l2_waits=5, dram_waits=2)
+    chain = CriticalPath(cycles=1980.0, l2_waits=5, dram_waits=2)
     traffic = Traffic(chains=(chain,))
     assert h200_terms(QKV, traffic).latency_s == pytest.approx((1 + 5 * 0.2 + 2 * 0.6) * US)
     assert h200_terms(QKV.times(12), traffic, count=12).latency_s == pytest.approx(12 * 3.2 * US)
     assert h200_terms(QKV, traffic, rates=ceilings(l2_latency=0.2 * US)).latency_s is None
-    second = LaunchFacts("qkv", "k", 1, waves=1.5)
+    second = LaunchInfo("qkv", "k", 1, waves=1.5)
     later_s = (1 + 7 * 0.2) * US
     assert h200_terms(QKV, traffic, second).latency_s == pytest.approx(3.2 * US + later_s), (
         "weights are in L2"
@@ -247,7 +247,7 @@ def test_waits_take_the_latency_that_was_measured_of_their_memory() -> None:
 
 
 def test_a_grid_barrier_costs_what_was_measured_else_three_round_trips_to_l2() -> None:
-    traffic = Traffic(chains=(Chain(grid_barriers=2, l2_waits=1),))
+    traffic = Traffic(chains=(CriticalPath(grid_barriers=2, l2_waits=1),))
     assert h200_terms(QKV, traffic).latency_s == pytest.approx((2 * 3 + 1) * 0.2 * US)
     measured = ceilings(l2_latency=0.2 * US, grid_barrier=1.3 * US)
     assert h200_terms(QKV, traffic, rates=measured).latency_s == pytest.approx((2 * 1.3 + 0.2) * US)
@@ -256,14 +256,14 @@ def test_a_grid_barrier_costs_what_was_measured_else_three_round_trips_to_l2() -
 
 def test_of_two_chains_through_a_block_the_longer_counts() -> None:
     """Copies that run ahead of arithmetic: whichever takes longer on this device."""
-    traffic = Traffic(chains=(Chain(cycles=1980.0), Chain(dram_waits=3)))
+    traffic = Traffic(chains=(CriticalPath(cycles=1980.0), CriticalPath(dram_waits=3)))
     assert h200_terms(QKV, traffic).latency_s == pytest.approx(1.8 * US)
     near = ceilings(l2_latency=0.1 * US, dram_latency=0.1 * US)
     assert h200_terms(QKV, traffic, rates=near).latency_s == pytest.approx(1 * US)
 
 
 def test_padding_counts_as_launched_whether_declared_or_not() -> None:
-    facts = LaunchFacts("q@1", "k", 1, blocks=12, blocks_per_sm=2)
+    facts = LaunchInfo("q@1", "k", 1, blocks=12, blocks_per_sm=2)
     row = Work(2 * 768 * 768, 768 * 768 * 4, 768 * 4, 768 * 4)
     tile = (16, 64, 16)
     undeclared = h200_terms(row, Traffic(pipe="fp32", tile=tile), facts, rows=1, columns=768)
@@ -300,7 +300,7 @@ def test_bytes_read_again_raise_dram_and_never_lower_it() -> None:
 def test_the_cpu_has_three_terms_and_its_own_ceilings() -> None:
     machine = ceilings(dram_read=20e9, dram_read_1=10e9, fp32=200e9, fp32_1=100e9, call=2 * US, l2_read=1e12)
     traffic = Traffic(flops=QKV.flops, l2_bytes=1e6, warp_instructions=1e6, pipe="fp32", tile=(16, 16, 1))
-    facts = LaunchFacts("qkv", "k", 1, blocks=1, blocks_per_sm=1, waves=1.0)
+    facts = LaunchInfo("qkv", "k", 1, blocks=1, blocks_per_sm=1, waves=1.0)
     got = h200_terms(
         QKV,
         traffic,
@@ -336,7 +336,7 @@ BYTES = st.floats(0, 1e12)
 
 
 @st.composite
-def any_phase(draw: st.DrawFn) -> tuple[Work, Traffic, LaunchFacts]:
+def any_phase(draw: st.DrawFn) -> tuple[Work, Traffic, LaunchInfo]:
     work = Work(*(draw(BYTES) for _ in range(4)))
     traffic = Traffic(
         flops=draw(st.none() | BYTES),
@@ -344,13 +344,13 @@ def any_phase(draw: st.DrawFn) -> tuple[Work, Traffic, LaunchFacts]:
         l2_bytes=draw(st.none() | BYTES),
         l1_wavefronts=draw(st.none() | BYTES),
         warp_instructions=draw(st.none() | BYTES),
-        chains=draw(st.just(()) | st.tuples(st.builds(Chain, BYTES, BYTES, BYTES))),
+        chains=draw(st.just(()) | st.tuples(st.builds(CriticalPath, BYTES, BYTES, BYTES))),
         bytes_in_flight_per_warp=draw(st.none() | st.floats(1, 1e5)),
         pipe=draw(st.sampled_from(("fp32", "tf32_mma", None))),
         tile=draw(st.none() | st.just((64, 64, 16))),
     )
     blocks = draw(st.none() | st.integers(1, 10_000))
-    facts = LaunchFacts(
+    facts = LaunchInfo(
         "w1", "k", 12, waves=draw(st.none() | st.floats(0.01, 10)), blocks=blocks, blocks_per_sm=2
     )
     return work, traffic, replace(facts, warps_in_flight=draw(st.none() | st.floats(1, 1e5)))
@@ -364,7 +364,7 @@ def any_phase(draw: st.DrawFn) -> tuple[Work, Traffic, LaunchFacts]:
     math=st.sampled_from(("fp32", "tf32", "bf16")),
 )
 def test_a_higher_ceiling_never_lengthens_anything(
-    phase: tuple[Work, Traffic, LaunchFacts],
+    phase: tuple[Work, Traffic, LaunchInfo],
     known: dict[str, float],
     costs: dict[str, float],
     better: float,

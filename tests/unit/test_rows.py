@@ -11,34 +11,44 @@ from typing import Any
 import pytest
 
 from gputop.backends.base import PassTimes, PhaseTimes
-from gputop.catalog import Catalog
-from gputop.results import TOTAL_ROWS, Ceiling, Ceilings, Comparison, Delta, DeviceFacts, Gate, Health, Row
-from gputop.roofline import TERMS, Terms, fit
-from gputop.session.lanes import PreparedLane
-from gputop.session.model import Machine, site_models
-from gputop.session.rows import Occasion, Physics, lane_rows, pace, site_binds
+from gputop.model.workloads import WORKLOADS
+from gputop.perf.roofline import TERMS, Terms, fit
+from gputop.plan.types import LaunchInfo, PlanRequest
+from gputop.planner.resolver import Resolver
+from gputop.results.records import (
+    TOTAL_ROWS,
+    Ceiling,
+    Ceilings,
+    Comparison,
+    Delta,
+    DeviceFacts,
+    Gate,
+    Health,
+    Row,
+)
+from gputop.session.cost_model import Machine, site_models
+from gputop.session.prepared_plans import PreparedLane
+from gputop.session.rows import PlanModel, WindowContext, dominant_term, lane_rows, site_binds
 from gputop.session.sampling import LaneSamples
-from gputop.spec import LaunchFacts, PlanRequest
-from gputop.workloads import WORKLOADS
 
-CATALOG = Catalog.load()
+CATALOG = Resolver.load()
 DIMS = WORKLOADS[0].dims
 DEVICE = DeviceFacts("cuda", "A GPU", arch="sm_90", sm_count=132, l2_bytes=50 << 20)
 MACHINE = Machine(DEVICE, Ceilings("A GPU", None, "t", ()), None)
-OCCASION = Occasion(1, "t", DEVICE, Health(), "gpt2-small", "in-situ", "v")
+OCCASION = WindowContext(1, "t", DEVICE, Health(), "gpt2-small", "in-situ", "v")
 
 
 @dataclass
 class Known:
     """A prepared plan of which only the launch facts are asked."""
 
-    launched: tuple[LaunchFacts, ...]
+    launched: tuple[LaunchInfo, ...]
 
-    def facts(self) -> tuple[LaunchFacts, ...]:
+    def facts(self) -> tuple[LaunchInfo, ...]:
         return self.launched
 
 
-def rows(rung: str, *facts: LaunchFacts) -> Mapping[str, Row]:
+def rows(rung: str, *facts: LaunchInfo) -> Mapping[str, Row]:
     """Of a plan at gpt2-small whose every site took a microsecond."""
     plan = CATALOG.resolve(PlanRequest(rung), DIMS, "cuda")
     dims = replace(DIMS, batch=plan.batch)
@@ -47,13 +57,13 @@ def rows(rung: str, *facts: LaunchFacts) -> Mapping[str, Row]:
     lane = LaneSamples(PreparedLane(plan, prepared, Gate("PASS", 1e-6, 1e-5), 1e-3))
     times = {model.name: 1e-6 for model in models}
     lane.keep(PassTimes(2e-3, 1e-3, 1e-4), PhaseTimes(times, {}, {}, "event", 1e-8))
-    physics = Physics(models, (), {phase: model.floor for model in models for phase in model.phases})
+    physics = PlanModel(models, (), {phase: model.floor for model in models for phase in model.phases})
     return {row.phase: row for row in lane_rows(OCCASION, lane, dims, physics, None)}
 
 
 def test_spills_of_the_loaded_code_are_in_the_row_and_unknown_ones_are_not() -> None:
     found = rows(
-        "naive", LaunchFacts("w1", "gemm_naive", 12, spill_bytes=24), LaunchFacts("w2", "gemm_naive", 12)
+        "naive", LaunchInfo("w1", "gemm_naive", 12, spill_bytes=24), LaunchInfo("w2", "gemm_naive", 12)
     )
     assert (found["w1"].spill_bytes, found["w2"].spill_bytes) == (24, None)
     assert found["wo"].spill_bytes is None
@@ -111,20 +121,20 @@ def lane_of(
     overlap_s: Mapping[str, float] | None = None,
     *,
     prune: str = "off",
-) -> tuple[LaneSamples, Physics]:
+) -> tuple[LaneSamples, PlanModel]:
     """The naive rung, every site launched as often as there are layers, and all of them timed alike."""
     plan = CATALOG.resolve(PlanRequest("naive", sets=(("prune", prune),)), DIMS, "cuda")
     steps = CATALOG.steps(plan, DIMS)
-    facts = tuple(LaunchFacts(name, "k", LAUNCHES) for name in dict.fromkeys(step.site for step in steps))
+    facts = tuple(LaunchInfo(name, "k", LAUNCHES) for name in dict.fromkeys(step.site for step in steps))
     models = site_models(CATALOG, plan, DIMS, steps, KNOWN, {fact.site: fact for fact in facts})
     prepared: Any = Known(facts)
     lane = LaneSamples(PreparedLane(plan, prepared, Gate("PASS", 1e-6, 1e-5), 1e-3))
     times = {model.name: time_s for model in models}
     lane.keep(PassTimes(2e-3, 1e-3, 1e-4), PhaseTimes(times, gap_s, overlap_s or {}, "cupti", 1e-8))
-    return lane, Physics(models, (), {phase: model.floor for model in models for phase in model.phases})
+    return lane, PlanModel(models, (), {phase: model.floor for model in models for phase in model.phases})
 
 
-def rows_of(lane: LaneSamples, physics: Physics, comparison: Comparison | None = None) -> Mapping[str, Row]:
+def rows_of(lane: LaneSamples, physics: PlanModel, comparison: Comparison | None = None) -> Mapping[str, Row]:
     return {row.phase: row for row in lane_rows(OCCASION, lane, DIMS, physics, comparison)}
 
 
@@ -152,7 +162,7 @@ def test_a_pass_that_is_mostly_gaps_is_bound_by_launches() -> None:
     found = rows_of(lane, physics)
     assert {found[model.name].binds for model in physics.sites}.isdisjoint({"launch"})
     assert found["device"].binds == "launch"
-    assert pace(site_binds(lane, physics)) == "launch", "a ladder says the same"
+    assert dominant_term(site_binds(lane, physics)) == "launch", "a ladder says the same"
     fewer = {model.name: 24e-6 for model in physics.sites}
     lane.phases[0] = replace(lane.phases[0], gap_s=fewer)
     assert rows_of(lane, physics)["device"].binds != "launch"
@@ -161,7 +171,7 @@ def test_a_pass_that_is_mostly_gaps_is_bound_by_launches() -> None:
 def test_a_frameworks_gaps_alone_bind_nothing() -> None:
     """Of its kernels nothing is known to bind, so neither can a share of the pass be."""
     lane, physics = lane_of(1e-6, {"ln1": 1e-3})
-    assert pace(site_binds(lane, replace(physics, sites=()))) is None
+    assert dominant_term(site_binds(lane, replace(physics, sites=()))) is None
 
 
 def test_a_phase_that_ran_beside_the_launch_before_says_so_where_it_is_over_its_floor() -> None:
@@ -235,7 +245,7 @@ def test_what_binds_follows_from_the_columns_of_the_row() -> None:
         idling = fit(1, 1, (1, 1), grid, 132).idling
         tiled = replace(some, shape_factor=padding * idling, padding=padding)
         site = next(model for model in physics.sites if model.name == "w1")
-        lane.prepared.launched = (LaunchFacts("w1", "k", LAUNCHES, grid=f"{grid}x1x1"),)  # type: ignore[attr-defined]
+        lane.prepared.launched = (LaunchInfo("w1", "k", LAUNCHES, grid=f"{grid}x1x1"),)  # type: ignore[attr-defined]
         row = rows_of(lane, replace(physics, sites=(replace(site, terms=tiled),)))["w1"]
         assert (row.binds, row.runner_up) == as_read(row)
         seen.add(row.binds)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from gputop.backends.base import PassTimes, PhaseTimes, TimedRun, Trace, run_in_turn
-from gputop.results import Gate, Tuned
+from gputop.plan.types import LaunchInfo, Plan, Step
+from gputop.results.records import Gate, Tuned
 from gputop.session import sampling
-from gputop.session.lanes import PreparedLane
+from gputop.session.prepared_plans import PreparedLane
 from gputop.session.sampling import LaneSamples, expected_sample_s, sample_lanes
-from gputop.spec import LaunchFacts, Plan, Step
 
 if TYPE_CHECKING:
     from gputop.backends.base import Floats, Tokens
@@ -50,7 +50,7 @@ class Passes:
         self.splits += passes
         return ()
 
-    def facts(self) -> tuple[LaunchFacts, ...]:
+    def facts(self) -> tuple[LaunchInfo, ...]:
         return ()
 
     def tuned(self) -> tuple[Tuned, ...]:

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from gputop.backends.cuda import available
-from gputop.catalog import Catalog
-from gputop.errors import BadInput, GputopError, NotHere
-from gputop.spec import Plan
-from gputop.words import parse_word
+from gputop.plan.plan_string import parse_word
+from gputop.plan.types import Plan
+from gputop.planner.resolver import Resolver
+from gputop.util.errors import GputopError, Unavailable, UsageError
 from tests.gpu import sanitize
 from tests.gpu.plans import STANDARD
 
@@ -54,7 +54,7 @@ def fails(error: Exception) -> Callable[[], Any]:
 
 def run(monkeypatch: pytest.MonkeyPatch, backend: Device, *words: str) -> int:
     monkeypatch.setattr(sanitize, "open_backend", lambda *_: backend)
-    monkeypatch.setattr("gputop.backends.cuda.context.DEADLINE_S", 1.0)
+    monkeypatch.setattr("gputop.backends.cuda.runtime.context.DEADLINE_S", 1.0)
     return sanitize.main(words)
 
 
@@ -65,8 +65,8 @@ def test_a_plan_that_runs_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        BadInput("kernel embed_gather: invalid value"),
-        NotHere("no such library"),
+        UsageError("kernel embed_gather: invalid value"),
+        Unavailable("no such library"),
         ValueError("a fault of ours"),
     ],
     ids=lambda error: type(error).__name__,
@@ -81,7 +81,7 @@ def test_whatever_goes_wrong_from_prepare_on_is_a_failure(
 
 
 def test_a_failure_is_one_whatever_comes_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    turns = iter([fails(BadInput("a launch refused")), Prepared])
+    turns = iter([fails(UsageError("a launch refused")), Prepared])
     assert run(monkeypatch, Device(lambda: next(turns)()), "naive", "coalesced") == 1
 
 
@@ -95,8 +95,8 @@ def test_what_is_refused_beforehand_is_left_out(
 
 @pytest.mark.parametrize("word", sanitize.OF_MIXED_RUNGS)
 def test_our_kernels_in_mixed_rungs_are_none_that_would_be_left_out(word: str) -> None:
-    plan = Catalog.load().resolve(parse_word(word), STANDARD["mini"].dims, "cuda")
-    ours = {Catalog.load().kernel(name).source for _, name in plan.dispatch}
+    plan = Resolver.load().resolve(parse_word(word), STANDARD["mini"].dims, "cuda")
+    ours = {Resolver.load().kernel(name).source for _, name in plan.dispatch}
     assert any(source.startswith(("gemm/", "attention/")) for source in ours)
 
 

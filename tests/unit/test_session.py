@@ -15,20 +15,20 @@ from gputop import backends
 from gputop.backends.base import PhaseTimes
 from gputop.backends.cpu import machine
 from gputop.backends.cpu.prepared import CpuPrepared
-from gputop.catalog import Catalog
-from gputop.errors import BadInput, NotHere
-from gputop.results import TOTAL_ROWS, Comparison, Delta, Lane, Row, Window
-from gputop.roofline import TERMS
-from gputop.session import Session, aa_copies, comparing, ladder
-from gputop.session.bench import Bench
-from gputop.session.lanes import MOST_IDLE
-from gputop.session.noise import NoiseFloors
+from gputop.model.workloads import parse_workload
+from gputop.perf.paired_stats import Paired, paired
+from gputop.perf.paired_stats import verdict as verdict_of
+from gputop.perf.roofline import TERMS
+from gputop.plan.plan_string import parse_word
+from gputop.plan.types import PlanRequest, Site, Step, Task, View
+from gputop.planner.resolver import Resolver
+from gputop.results.records import TOTAL_ROWS, Comparison, Delta, PlanResult, Row, Window
+from gputop.session import Session, aa_runs, ladder_window, paired_comparison
+from gputop.session.aa_noise import NoiseFloors
+from gputop.session.context import SessionContext
+from gputop.session.prepared_plans import MOST_IDLE
 from gputop.session.sampling import LaneSamples
-from gputop.spec import PlanRequest, Site, Step, Task, View
-from gputop.stats import Paired, paired
-from gputop.stats import verdict as verdict_of
-from gputop.words import parse_word
-from gputop.workloads import parse_workload
+from gputop.util.errors import Unavailable, UsageError
 
 TINY = parse_workload("tiny")
 BLAS, LOOPS, PRUNED = (PlanRequest(rung) for rung in ("cpu-blas", "cpu-loops", "cpu-pruned"))
@@ -45,7 +45,7 @@ def session() -> Iterator[Session]:
     opened.close()
 
 
-def rows_of(lane: Lane | None) -> dict[str, Row]:
+def rows_of(lane: PlanResult | None) -> dict[str, Row]:
     assert lane is not None
     return {row.phase: row for row in lane.rows}
 
@@ -94,20 +94,20 @@ def test_auto_is_the_cpu_where_cuda_can_not_be_used(monkeypatch: pytest.MonkeyPa
 )
 def test_sizes_of_no_model_are_refused_whoever_asks(change: dict[str, int], why: str) -> None:
     """A front end reads them from a file; a program, or another host's front end, may give anything."""
-    with pytest.raises(BadInput, match=why):
+    with pytest.raises(UsageError, match=why):
         Session.open("cpu", replace(TINY, dims=replace(TINY.dims, **change)))
 
 
 def test_cuda_where_it_can_not_be_used_is_not_here() -> None:
     if backends.load("cuda").available() is None:
         pytest.skip("cuda can be used here")
-    with pytest.raises(NotHere):
+    with pytest.raises(Unavailable):
         Session.open("cuda", TINY)
 
 
 def test_every_rung_of_the_cpu_can_run_and_passes_both_gates(session: Session) -> None:
     views = session.rung_views()
-    assert [view.id for view in views] == [rung.id for rung in Catalog.load().rungs_of("cpu")]
+    assert [view.id for view in views] == [rung.id for rung in Resolver.load().rungs_of("cpu")]
     for view in views:
         assert view.refused == ""
         gate = session.check(PlanRequest(view.id))
@@ -133,7 +133,7 @@ def test_a_view_shows_what_can_be_flipped(session: Session) -> None:
     ],
 )
 def test_unknown_names_are_answered_with_the_nearest(session: Session, word: str, nearest: str) -> None:
-    with pytest.raises(BadInput, match=nearest):
+    with pytest.raises(UsageError, match=nearest):
         session.measure(parse_word(word))
 
 
@@ -353,7 +353,7 @@ def test_a_batch_beyond_memory_is_refused_before_anything_is_lost(monkeypatch: p
     fits = backend.need_bytes(opened._bench.resolve(parse_word("cpu-blas,batch=37")))
     monkeypatch.setattr(backend, "free_bytes", lambda: fits + (256 << 20))
     prepared = list(opened._bench.lanes._lanes)
-    with pytest.raises(BadInput, match=r"batch=4096 needs .* The largest batch that fits is \d+: --batch"):
+    with pytest.raises(UsageError, match=r"batch=4096 needs .* The largest batch that fits is \d+: --batch"):
         opened.measure(parse_word("cpu-blas,batch=4096"))
     assert list(opened._bench.lanes._lanes) == prepared
     opened.close()
@@ -400,7 +400,7 @@ def test_a_ladder_goes_on_until_the_pairs_that_it_reports_are_narrow(session: Se
     bench = session._bench
     words = ("cpu-blas", "cpu-loops", "cpu-threads")
     lanes = [LaneSamples(bench.lanes.get(bench.resolve(parse_word(word)), silent)) for word in words]
-    pairs = ladder.reported_pairs(bench, lanes)
+    pairs = ladder_window.reported_pairs(bench, lanes)
     assert [tuple(lane.lane.plan.word for lane in pair) for pair in pairs] == [
         ("cpu-blas", "cpu-loops"),
         ("cpu-blas", "cpu-threads"),
@@ -417,12 +417,12 @@ def test_a_ladder_has_copies_of_whatever_a_window_has_copies_of(
 
     def copied(pass_s: float) -> list[str]:
         rungs = [LaneSamples(replace(lane, pass_s=pass_s)) for lane in lanes]
-        found = aa_copies.beside_a_ladder(bench, rungs, silent)
+        found = aa_runs.copies_for_ladder(bench, rungs, silent)
         bench.lanes.drop_copies()
         return [original.lane.plan.word for original, _ in found]
 
     assert [copied(0.001), copied(0.1), copied(0.6)] == [["cpu-blas", "cpu-loops"]] * 2 + [[]]
-    for _ in range(aa_copies.ENOUGH):
+    for _ in range(aa_runs.ENOUGH):
         bench.noise.add("cpu-blas", "device", Paired(0.01, 0.0, 0.02, 16))
     assert [copied(0.001), copied(0.1)] == [["cpu-blas", "cpu-loops"], ["cpu-loops"]]
 
@@ -457,7 +457,7 @@ def test_a_rung_that_can_not_be_prepared_does_not_end_the_ladder(
     assert refused.device_s is None
     assert loops.device_s
     assert blas.before == "cpu-loops"
-    with pytest.raises(BadInput, match="needs"):
+    with pytest.raises(UsageError, match="needs"):
         session.measure_ladder([huge], 1e-9)
 
 
@@ -473,7 +473,7 @@ def test_advice_forecasts_nothing_for_a_currency_that_does_not_bind(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a call priced at a second only fewer calls would help: more threads save nothing."""
-    bench: Bench = session._bench
+    bench: SessionContext = session._bench
     ceilings = session.calibrate()
     dear = tuple(replace(item, value=1.0) if item.name == "call" else item for item in ceilings.items)
     monkeypatch.setattr(bench, "_ceilings", replace(ceilings, items=dear))
@@ -490,12 +490,12 @@ def test_calibrate_gives_the_ceilings_that_rows_use(session: Session) -> None:
 def test_phases_that_one_plan_fuses_are_grouped() -> None:
     def step(*phases: str, suffix: str = "") -> Step:
         view = View("x", 0, 1, 1, 1)
-        kernel = next(iter(Catalog.load().kernels.values()))
+        kernel = next(iter(Resolver.load().kernels.values()))
         return Step(kernel, tuple(Task(Site(p + suffix, p, 1, 1, 0, (0, 1)), 0, (), view) for p in phases))
 
     apart = (step("ln2"), step("w1"), step("w2"), step("w1", suffix="@1"))
     fused = (step("ln2", "w1"), step("w2"))
-    found = comparing.groups(apart, fused)
+    found = paired_comparison.groups(apart, fused)
     assert [(group.name, set(group.sites)) for group in found] == [
         ("ln2+w1", {"ln2", "w1", "ln2+w1", "w1@1"}),
         ("w2", {"w2"}),
@@ -517,7 +517,9 @@ def test_a_verdict_is_written_as_the_tables_are_and_names_its_floor_once(
     delta = Delta(
         "device", 1e-3, 1e-3, 0.0, 0.0, 0.0, 1.0, math.exp(lo), math.exp(hi), 40, 0.062, verdict, why
     )
-    assert comparing.sentence(Comparison("a", "b", 1, (delta,))) == f"a -> b: 1.00 ms -> 1.00 ms, {said}"
+    assert (
+        paired_comparison.sentence(Comparison("a", "b", 1, (delta,))) == f"a -> b: 1.00 ms -> 1.00 ms, {said}"
+    )
 
 
 def test_the_noise_floor_grows_with_what_copies_differ_by() -> None:
@@ -538,7 +540,7 @@ def test_the_noise_floor_grows_with_what_copies_differ_by() -> None:
 
 
 def test_rows_read_back_from_csv(window: Window) -> None:
-    from gputop.schemas import PHASES
+    from gputop.results.schemas import PHASES
 
     text = io.StringIO()
     writer = csv.writer(text)

@@ -8,22 +8,22 @@ from functools import cache
 
 import pytest
 
-from gputop.catalog import Catalog, plan_dims
-from gputop.declared import Chain, Traffic
-from gputop.errors import BadInput
-from gputop.phases.gemm_cuda_traffic import Blocking, Loop, sum_waits, traffic
-from gputop.phases.turns import L1_CYCLES, TURNS, Turn
-from gputop.results import Ceiling, Ceilings, DeviceFacts
-from gputop.session.model import Machine, site_models
-from gputop.spec import Plan, PlanRequest, Step, Task
-from gputop.workloads import parse_workload
+from gputop.model.workloads import parse_workload
+from gputop.phases.gemm_cuda_traffic import Blocking, GemmLoop, sum_waits, traffic
+from gputop.phases.sass_loops import L1_CYCLES, LOOP_BODIES, LoopBody
+from gputop.plan.traffic import CriticalPath, Traffic
+from gputop.plan.types import Plan, PlanRequest, Step, Task
+from gputop.planner.resolver import Resolver, plan_dims
+from gputop.results.records import Ceiling, Ceilings, DeviceFacts
+from gputop.session.cost_model import Machine, site_models
+from gputop.util.errors import UsageError
 
 GPT2 = parse_workload("gpt2-small")
 
 
 @cache
-def catalog() -> Catalog:
-    return Catalog.load()
+def catalog() -> Resolver:
+    return Resolver.load()
 
 
 def resolve(rung: str, *uses: tuple[str, str]) -> Plan:
@@ -49,7 +49,7 @@ def plans() -> Iterator[Plan]:
     for rung in catalog().rungs_of("cuda"):
         try:
             plan = resolve(rung.id)
-        except BadInput:
+        except UsageError:
             continue
         if not plan.peer:
             yield plan
@@ -69,7 +69,7 @@ def test_kernels_of_ours_declare_all_that_a_term_needs(plan: Plan) -> None:
         assert told.pipe, where
         assert told.bytes_in_flight_per_warp is None or told.bytes_in_flight_per_warp > 0, where
         for chain in (*told.chains, told.after):
-            assert all(getattr(chain, field.name) >= 0 for field in fields(Chain)), where
+            assert all(getattr(chain, field.name) >= 0 for field in fields(CriticalPath)), where
         assert any(chain.cycles > 0 and chain.l2_waits + chain.dram_waits > 0 for chain in told.chains), where
 
 
@@ -101,31 +101,31 @@ def test_a_fused_multiply_add_is_issued_once_for_32_lanes() -> None:
 
 # A loop by hand
 
-TURN = Turn(instructions=100, cycles=300, waits=3)
+TURN = LoopBody(instructions=100, cycles=300, waits=3)
 BLOCKING = Blocking((64, 64, 16), warps=4, splits=1)
 
 
 def test_a_loop_that_waits_for_its_own_operands() -> None:
-    loop = Loop(TURN, inner=16, wavefronts=50, l2_waits=1, dram_waits=1, around=40)
-    assert loop.chains(10) == (Chain(40 + 10 * (300 + L1_CYCLES), l2_waits=10, dram_waits=10),)
+    loop = GemmLoop(TURN, inner=16, wavefronts=50, l2_waits=1, dram_waits=1, around=40)
+    assert loop.chains(10) == (CriticalPath(40 + 10 * (300 + L1_CYCLES), l2_waits=10, dram_waits=10),)
 
 
 def test_a_loop_whose_copies_run_ahead_is_as_long_as_the_longer_of_two_chains() -> None:
-    loop = Loop(Turn(100, 300), inner=16, wavefronts=50, ahead=2)
-    assert loop.chains(10) == (Chain(3000, dram_waits=1), Chain(dram_waits=5))
-    sent_for = replace(loop, sent_for=True)
-    assert sent_for.chains(10) == (Chain(3000, dram_waits=1), Chain(l2_waits=4, dram_waits=1))
+    loop = GemmLoop(LoopBody(100, 300), inner=16, wavefronts=50, ahead=2)
+    assert loop.chains(10) == (CriticalPath(3000, dram_waits=1), CriticalPath(dram_waits=5))
+    prefetched = replace(loop, prefetched=True)
+    assert prefetched.chains(10) == (CriticalPath(3000, dram_waits=1), CriticalPath(l2_waits=4, dram_waits=1))
 
 
 def test_counts_of_a_gemm_by_hand() -> None:
     """wo: 128 x 768 by 768, in 2 x 12 tiles of 64 x 64, 48 turns each; bias and residual stored apart."""
-    loop = Loop(TURN, inner=16, wavefronts=50, dram_waits=3)
+    loop = GemmLoop(TURN, inner=16, wavefronts=50, dram_waits=3)
     got = traffic(loop, BLOCKING, "fp32", task_of("wo"), 1, fused=False)
     assert got.flops == 2 * 128 * 768 * 768
     assert got.l1_wavefronts == 24 * 4 * 48 * 50
     assert got.warp_instructions == 24 * 4 * 48 * 100 + 128 * 768 / 32 * 45
-    assert got.chains == (Chain(48 * 300, dram_waits=48 * 3),)
-    assert got.after == Chain(150, dram_waits=1)
+    assert got.chains == (CriticalPath(48 * 300, dram_waits=48 * 3),)
+    assert got.after == CriticalPath(150, dram_waits=1)
     # Panels for every tile; the result there, and with the store apart there and back, residual and bias.
     assert got.l2_bytes == 24 * 4 * 768 * (64 + 64) + 4 * 128 * 768 * (1 + 2 + 2)
     # A third of a turn's operands, of a block's four warps.
@@ -137,7 +137,7 @@ def test_no_more_is_in_flight_than_a_blocks_share_of_the_inner_axis() -> None:
     plan = resolve("graph", ("head", "gemm_one_row_k_major_4"))
     head = next(step for step in steps(plan) if step.site == "head")
     assert declared(head, plan).bytes_in_flight_per_warp == 4 * (1 + 2) * 768 / 8
-    loop = Loop(Turn(100, 300), inner=32, wavefronts=50, ahead=3)
+    loop = GemmLoop(LoopBody(100, 300), inner=32, wavefronts=50, ahead=3)
     of_96 = traffic(loop, BLOCKING, "fp32", task_of("wo"), 1, fused=True)
     assert of_96.bytes_in_flight_per_warp == 4 * (64 + 64) * 96 / 4
     of_70 = traffic(loop, replace(BLOCKING, splits=11), "fp32", task_of("wo"), 1, fused=True)
@@ -145,12 +145,12 @@ def test_no_more_is_in_flight_than_a_blocks_share_of_the_inner_axis() -> None:
 
 
 def test_a_fused_store_waits_for_each_residual_in_turn_and_three_products_for_each_other() -> None:
-    loop = Loop(TURN, inner=16, wavefronts=50, dram_waits=3)
+    loop = GemmLoop(TURN, inner=16, wavefronts=50, dram_waits=3)
     wo = traffic(loop, BLOCKING, "fp32", task_of("wo"), 1, fused=True)
-    assert wo.chains == (Chain(48 * 300, l2_waits=32, dram_waits=48 * 3 + 1),)
-    assert wo.after == Chain()
+    assert wo.chains == (CriticalPath(48 * 300, l2_waits=32, dram_waits=48 * 3 + 1),)
+    assert wo.after == CriticalPath()
     early = traffic(loop, replace(BLOCKING, stores=0), "fp32", task_of("wo"), 1, fused=True)
-    assert early.chains == (Chain(48 * 300, dram_waits=48 * 3),)
+    assert early.chains == (CriticalPath(48 * 300, dram_waits=48 * 3),)
     thrice = traffic(loop, BLOCKING, "fp32", task_of("wo"), 3, fused=True)
     assert thrice.chains == (wo.chains[0].times(3),)
 
@@ -161,7 +161,7 @@ WORDS = 4 * 128 * 768
 
 def l2_bytes_after(blocking: Blocking, *, fused: bool) -> float:
     """Of wo, what is asked of L2 beside the panels."""
-    loop = Loop(TURN, inner=16, wavefronts=50, dram_waits=3)
+    loop = GemmLoop(TURN, inner=16, wavefronts=50, dram_waits=3)
     got = traffic(loop, blocking, "fp32", task_of("wo"), 1, fused)
     assert got.l2_bytes is not None
     return got.l2_bytes - 24 * 4 * 768 * (64 + 64)
@@ -183,10 +183,10 @@ def test_a_store_apart_takes_the_result_there_and_back_and_reads_the_bias_a_row(
 
 
 def test_three_products_are_stored_in_one_launch() -> None:
-    loop = Loop(TURN, inner=16, wavefronts=50, dram_waits=3)
+    loop = GemmLoop(TURN, inner=16, wavefronts=50, dram_waits=3)
     summed = replace(BLOCKING, splits=4, reduces=True)
     apart = traffic(loop, summed, "fp32", task_of("qkv"), 3, fused=False)
-    assert apart.after == Chain(3 * 200 + 150, l2_waits=3 * sum_waits(4), dram_waits=1)
+    assert apart.after == CriticalPath(3 * 200 + 150, l2_waits=3 * sum_waits(4), dram_waits=1)
 
 
 def test_a_warpgroup_product_differs_by_its_store_as_any_other() -> None:
@@ -201,16 +201,16 @@ def test_a_warpgroup_product_differs_by_its_store_as_any_other() -> None:
     assert fused.l2_bytes == 4 * 768 * (14 * 128 + 768) + WORDS * (1 + 1) + 4 * 2 * 768
     assert apart.l2_bytes == fused.l2_bytes - 4 * 2 * 768 + WORDS * (2 + 1)
     assert apart.warp_instructions == fused.warp_instructions + 128 * 768 / 32 * 45
-    assert apart.after == Chain(150, dram_waits=1)
+    assert apart.after == CriticalPath(150, dram_waits=1)
 
 
 def test_parts_shorten_the_loop_and_are_added_afterwards() -> None:
-    loop = Loop(TURN, inner=16, wavefronts=50, dram_waits=3)
+    loop = GemmLoop(TURN, inner=16, wavefronts=50, dram_waits=3)
     split = traffic(loop, replace(BLOCKING, splits=4, reduces=True), "fp32", task_of("wo"), 1, fused=True)
-    assert split.chains == (Chain(12 * 300, dram_waits=12 * 3),)
-    assert split.after == Chain(200, l2_waits=sum_waits(4) + 1, dram_waits=1)
+    assert split.chains == (CriticalPath(12 * 300, dram_waits=12 * 3),)
+    assert split.after == CriticalPath(200, l2_waits=sum_waits(4) + 1, dram_waits=1)
     own = traffic(loop, replace(BLOCKING, splits=4, part_waits=0.5), "fp32", task_of("wo"), 1, fused=True)
-    assert own.chains == (Chain(12 * 300, l2_waits=2 + 2 + 32, dram_waits=12 * 3 + 1),)
+    assert own.chains == (CriticalPath(12 * 300, l2_waits=2 + 2 + 32, dram_waits=12 * 3 + 1),)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_a_layernorm_that_sends_for_weights_asks_for_every_line_of_them(
     assert ahead.l1_wavefronts == alone.l1_wavefronts + weight_bytes / 128
     assert ahead.warp_instructions == alone.warp_instructions + weight_bytes / 128 / 32 * 5
     assert ahead.bytes_in_flight_per_warp == (weight_bytes + 4 * rows * 768) / 128
-    assert ahead.chains == (*alone.chains, Chain(alone.chains[0].cycles + 32 * turns))
+    assert ahead.chains == (*alone.chains, CriticalPath(alone.chains[0].cycles + 32 * turns))
 
 
 def test_a_warp_with_no_row_of_its_own_costs_nothing() -> None:
@@ -256,4 +256,4 @@ def test_a_warp_with_no_row_of_its_own_costs_nothing() -> None:
     naive = next(step for step in steps(resolve("naive")) if step.site == "head")
     told = declared(naive, resolve("naive"))
     assert told.flops == pytest.approx(2 * 256 * 768)
-    assert told.warp_instructions == 8 * 48 * TURNS["gemm_naive"].instructions
+    assert told.warp_instructions == 8 * 48 * LOOP_BODIES["gemm_naive"].instructions

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop import units
+from gputop.util import units
 
 PREFIXES = {prefix: 10.0 ** (3 * place) for place, prefix in enumerate([*"pnµm", "", *"kMGTP"], start=-4)}
 

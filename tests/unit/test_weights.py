@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gputop import weights
-from gputop.spec import Plan
-from gputop.workloads import WORKLOADS
+from gputop.model import weights
+from gputop.model.workloads import WORKLOADS
+from gputop.plan.types import Plan
 
 TINY = WORKLOADS[2]
 PLAIN = Plan("cpu", "any", ())

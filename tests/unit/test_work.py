@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.catalog import Catalog
-from gputop.declared import Work
-from gputop.results import Ceiling, Ceilings, DeviceFacts
-from gputop.roofline import device_floor
-from gputop.session.model import Machine, plan_floors, question_floors
-from gputop.spec import Dims, Plan
-from gputop.weights import parameter_count, weight_bytes
-from gputop.workloads import WORKLOADS
+from gputop.model.weights import parameter_count, weight_bytes
+from gputop.model.workloads import WORKLOADS
+from gputop.perf.roofline import device_floor
+from gputop.plan.traffic import Work
+from gputop.plan.types import Dims, Plan
+from gputop.planner.resolver import Resolver
+from gputop.results.records import Ceiling, Ceilings, DeviceFacts
+from gputop.session.cost_model import Machine, plan_floors, question_floors
 
-CATALOG = Catalog.load()
+CATALOG = Resolver.load()
 GPT2_SMALL, _, TINY = (workload.dims for workload in WORKLOADS)
 
 

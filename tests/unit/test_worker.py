@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gputop import __version__
-from gputop.protocol import (
+from gputop.ipc.protocol import (
     PROTOCOL_VERSION,
     Bye,
     Failed,
@@ -30,8 +30,8 @@ from gputop.protocol import (
     decode_event,
     encode,
 )
-from gputop.spec import PlanRequest
-from gputop.workloads import parse_workload
+from gputop.model.workloads import parse_workload
+from gputop.plan.types import PlanRequest
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = (sys.executable, "-m", "gputop", "worker")
@@ -89,7 +89,7 @@ def peer() -> Iterator[Peer]:
 def altered(code: str) -> tuple[str, ...]:
     """A worker with some of its session replaced: `code` sees Session and its own `measure`."""
     setup = "from gputop.session import Session\nmeasure, view = Session.measure, Session.view\n"
-    run = "\nfrom gputop.worker import main\nraise SystemExit(main())"
+    run = "\nfrom gputop.ipc.worker import main\nraise SystemExit(main())"
     return (sys.executable, "-c", setup + code + run)
 
 
@@ -198,7 +198,7 @@ def test_an_unforeseen_fault_is_a_sentence_and_its_traceback_goes_to_the_log() -
 def test_a_lost_device_is_fatal_and_too_little_memory_is_not() -> None:
     peer = Peer(
         altered(
-            "from gputop.errors import DeviceLost\n"
+            "from gputop.util.errors import DeviceLost\n"
             "def broken(self, request):\n"
             "    raise MemoryError if request.sets else DeviceLost('The device is lost.')\n"
             "Session.view = broken\n"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.errors import BadInput
-from gputop.spec import Dims
-from gputop.workloads import WORKLOADS, parse_toml, parse_workload
+from gputop.model.workloads import WORKLOADS, parse_toml, parse_workload
+from gputop.plan.types import Dims
+from gputop.util.errors import UsageError
 
 GOOD = {"layers": 2, "d_model": 64, "heads": 4, "d_ff": 256, "seq": 16, "vocab": 100}
 
@@ -52,14 +52,14 @@ def test_a_byte_order_mark_and_either_newline_are_read(tmp_path: Path, newline: 
 
 
 def test_the_whole_file_of_a_complaint_can_be_pasted(tmp_path: Path) -> None:
-    with pytest.raises(BadInput) as complaint:
+    with pytest.raises(UsageError) as complaint:
         parse_toml(written(tmp_path, "layers = 2"))
     pasted = str(complaint.value).partition("for example:\n")[2]
     assert parse_toml(written(tmp_path, pasted)).dims.layers == 2
 
 
 def test_an_unknown_name_gets_the_nearest() -> None:
-    with pytest.raises(BadInput, match=r"Did you mean 'tiny'\?.*gpt2-small"):
+    with pytest.raises(UsageError, match=r"Did you mean 'tiny'\?.*gpt2-small"):
         parse_workload("tinny")
 
 
@@ -88,7 +88,7 @@ def test_an_unknown_name_gets_the_nearest() -> None:
     ],
 )
 def test_a_broken_file_is_answered(tmp_path: Path, text: str, says: str) -> None:
-    with pytest.raises(BadInput, match=says) as caught:
+    with pytest.raises(UsageError, match=says) as caught:
         parse_toml(written(tmp_path, text))
     assert "model.toml" in str(caught.value)
     assert "\n" not in str(caught.value).partition("for example:")[0]
@@ -97,18 +97,18 @@ def test_a_broken_file_is_answered(tmp_path: Path, text: str, says: str) -> None
 def test_a_file_that_is_not_text(tmp_path: Path) -> None:
     path = tmp_path / "model.toml"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(BadInput, match="is not TOML"):
+    with pytest.raises(UsageError, match="is not TOML"):
         parse_toml(path)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"Cannot read workload .*none\.toml: No such file"):
+    with pytest.raises(UsageError, match=r"Cannot read workload .*none\.toml: No such file"):
         parse_workload(str(tmp_path / "none.toml"))
 
 
 def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "folder.toml").mkdir()
-    with pytest.raises(BadInput, match="Cannot read workload"):
+    with pytest.raises(UsageError, match="Cannot read workload"):
         parse_workload(str(tmp_path / "folder.toml"))
 
 
@@ -116,5 +116,5 @@ def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
 def test_any_text_is_a_workload_or_a_sentence(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.mktemp("toml") / "any.toml"
     path.write_text(text, encoding="utf-8", errors="replace")
-    with pytest.raises(BadInput, match=r"any\.toml"):
+    with pytest.raises(UsageError, match=r"any\.toml"):
         parse_toml(path)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gputop import buffers, gate, phases, weights
+from gputop import phases
 from gputop.backends.base import Say
-from gputop.backends.cpu import ceilings, early, machine
+from gputop.backends.cpu import ceilings, machine, warmup
 from gputop.backends.cpu.memory import Floats, own_copy
 from gputop.backends.cpu.prepared import CpuPrepared, LastPass
-from gputop.catalog import plan_dims
-from gputop.errors import BadInput
-from gputop.fill import tokens
-from gputop.results import Ceilings, DeviceFacts, Health
-from gputop.spec import WORD_BYTES, Dims, Layout, Plan, Step, Workload
+from gputop.model import activations, weights
+from gputop.model.rng import tokens
+from gputop.plan.types import WORD_BYTES, Dims, Layout, Plan, Step, Workload
+from gputop.planner.resolver import plan_dims
+from gputop.results.records import Ceilings, DeviceFacts, Health
+from gputop.util.errors import UsageError
+from gputop.validation import gate
 
 MASTER_FORM: tuple[Layout, bool] = ("row", False)
 """Layout and fold of the canonical weights, which plans of this form use as they are."""
@@ -33,7 +35,7 @@ class CpuBackend:
         self._ceilings: Ceilings | None = None
         self._prepared: list[CpuPrepared] = []
         self._last_pass = LastPass()
-        self._has_master = early.begin(workload)
+        self._has_master = warmup.begin(workload)
         """Whether the canonical weights were drawn, which stay, or are being."""
         self._stored: dict[tuple[Layout, bool], dict[str, Floats]] = {}
         """Layout and fold -> the weights in that form."""
@@ -80,7 +82,7 @@ class CpuBackend:
         dims = plan_dims(self.workload, plan)
         sets = 1 if self._has_master or (plan.layout, plan.fold) == MASTER_FORM else 2
         scores = (2 * (dims.heads + 1) + 1) * dims.seq * dims.seq * WORD_BYTES
-        kept, timed = (buffers.activation_bytes(dims, plan.prune, keep) for keep in (True, False))
+        kept, timed = (activations.activation_bytes(dims, plan.prune, keep) for keep in (True, False))
         return sets * weights.weight_bytes(dims) + kept + timed + scores + gate.need_bytes(dims)
 
     def free_bytes(self) -> int:
@@ -127,7 +129,7 @@ class CpuBackend:
 
     def _master(self) -> dict[str, Floats]:
         self._has_master = True
-        return early.master(self.workload)
+        return warmup.master(self.workload)
 
 
 def available() -> str | None:
@@ -138,9 +140,9 @@ def available() -> str | None:
 def open_backend(
     workload: Workload, device: str | None, say: Say, kernels_dir: Path | None = None
 ) -> CpuBackend:
-    """BadInput for a device: there is one cpu. CUDA sources of the user's are nothing to it."""
+    """UsageError for a device: there is one cpu. CUDA sources of the user's are nothing to it."""
     if device is not None:
-        raise BadInput(f"The cpu backend has no device {device!r}: leave --device out.")
+        raise UsageError(f"The cpu backend has no device {device!r}: leave --device out.")
     return CpuBackend(workload)
 
 

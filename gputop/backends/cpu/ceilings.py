@@ -18,13 +18,13 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from gputop.aligned import aligned
 from gputop.backends.base import Say
 from gputop.backends.cpu import machine
 from gputop.backends.cpu.memory import Floats
-from gputop.paths import cache_dir, keep
-from gputop.pulse import beat
-from gputop.results import SCHEMA_CEILINGS, Ceiling, Ceilings
+from gputop.results.records import SCHEMA_CEILINGS, Ceiling, Ceilings
+from gputop.util.aligned_array import aligned
+from gputop.util.heartbeat import beat
+from gputop.util.paths import cache_dir, keep
 
 NAMES = ("fp32", "fp32_1", "dram_read", "dram_read_1", "call")
 PEAK_SIDE = 768

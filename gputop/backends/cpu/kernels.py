@@ -13,7 +13,7 @@ from math import sqrt
 import numpy as np
 
 from gputop.backends.cpu.memory import Floats, Memory, Words
-from gputop.spec import LAYERNORM_EPS, Dims, Plan, Task, View, WeightView
+from gputop.plan.types import LAYERNORM_EPS, Dims, Plan, Task, View, WeightView
 
 Call = Callable[[], object]
 Bind = Callable[[Task, Memory, Plan, Dims], tuple[Call, ...]]

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from gputop import buffers
-from gputop.aligned import aligned
-from gputop.pulse import beat
-from gputop.spec import WORD_BYTES, Dims, Plan, View, WeightView
+from gputop.model import activations
+from gputop.plan.types import WORD_BYTES, Dims, Plan, View, WeightView
+from gputop.util.aligned_array import aligned
+from gputop.util.heartbeat import beat
 
 Floats = NDArray[np.float32]
 Words = NDArray[Any]
@@ -41,9 +41,9 @@ class Memory:
         self._layout = plan.layout
         self._buffers: dict[str, Words] = {
             buffer.name: aligned(
-                (buffers.slots(buffer, dims, keep_layers), buffer.size(dims)), np.dtype(buffer.dtype)
+                (activations.slots(buffer, dims, keep_layers), buffer.size(dims)), np.dtype(buffer.dtype)
             )
-            for buffer in buffers.table(plan.prune)
+            for buffer in activations.table(plan.prune)
         }
         self._scratch: dict[tuple[str, tuple[int, ...]], Floats] = {}
         self.tokens: NDArray[np.int32] = self._buffers["tokens"][0]

@@ -16,11 +16,11 @@ from gputop.backends.base import PassTimes, PhaseTimes, TimedRun, run_in_turn
 from gputop.backends.cpu import machine
 from gputop.backends.cpu.kernels import TABLE, Bind, Call
 from gputop.backends.cpu.memory import Floats, Memory
-from gputop.errors import BadInput
-from gputop.pulse import beat
-from gputop.results import Tuned
-from gputop.spec import Dims, LaunchFacts, Plan, Step, View
-from gputop.stats import undisturbed
+from gputop.perf.paired_stats import undisturbed
+from gputop.plan.types import Dims, LaunchInfo, Plan, Step, View
+from gputop.results.records import Tuned
+from gputop.util.errors import UsageError
+from gputop.util.heartbeat import beat
 
 NS = 1e-9
 DEAR_PASS_S = 0.05
@@ -181,14 +181,14 @@ class CpuPrepared:
             gap_s[step.site] = gap_s.get(step.site, 0.0) + (start - before) * NS
         return PhaseTimes(time_s, gap_s, {}, "perf_counter", self._timer_floor_s)
 
-    def facts(self) -> tuple[LaunchFacts, ...]:
+    def facts(self) -> tuple[LaunchInfo, ...]:
         """A launch is one NumPy call."""
         kernels: dict[str, str] = {}
         launches: dict[str, int] = {}
         for step, calls in zip(self.steps, self._bound, strict=True):
             kernels[step.site] = step.kernel.name
             launches[step.site] = launches.get(step.site, 0) + len(calls)
-        return tuple(LaunchFacts(site, kernels[site], launches[site]) for site in kernels)
+        return tuple(LaunchInfo(site, kernels[site], launches[site]) for site in kernels)
 
     def tuned(self) -> tuple[Tuned, ...]:
         return ()
@@ -244,5 +244,5 @@ def _bind(steps: tuple[Step, ...], memory: Memory, plan: Plan, dims: Dims) -> Bo
 def _function(step: Step) -> Bind:
     entry = step.kernel.entries[0] if step.kernel.entries else step.kernel.name
     if entry not in TABLE:
-        raise BadInput(f"The cpu backend has no kernel {entry!r}. It has: {', '.join(sorted(TABLE))}.")
+        raise UsageError(f"The cpu backend has no kernel {entry!r}. It has: {', '.join(sorted(TABLE))}.")
     return TABLE[entry]

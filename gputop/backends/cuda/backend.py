@@ -5,27 +5,28 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from gputop import buffers, fill, phases
+from gputop import phases
 from gputop.backends.base import Prepared, Say
-from gputop.backends.cuda import ceilings as ceilings_of
 from gputop.backends.cuda.bind import Binder, Libraries, plan_launches
-from gputop.backends.cuda.compile import toolchain
-from gputop.backends.cuda.context import Context
-from gputop.backends.cuda.cupti import open_recorder
-from gputop.backends.cuda.faults import explained
+from gputop.backends.cuda.ceilings import measure as ceilings_of
+from gputop.backends.cuda.compiler.nvrtc import toolchain
+from gputop.backends.cuda.compiler.sources import Sources
 from gputop.backends.cuda.memory import scratch_bytes
 from gputop.backends.cuda.prepared import CudaPrepared
 from gputop.backends.cuda.refusal import refusal
-from gputop.backends.cuda.sources import Sources
-from gputop.backends.cuda.timing import Timer
-from gputop.backends.cuda.tools import Tools
-from gputop.backends.cuda.waking import awake
+from gputop.backends.cuda.runtime.context import Context
+from gputop.backends.cuda.runtime.device_warmup import awake
+from gputop.backends.cuda.runtime.status_codes import explained
+from gputop.backends.cuda.runtime.utility_kernels import Tools
+from gputop.backends.cuda.timing.cupti import open_recorder
+from gputop.backends.cuda.timing.events import Timer
 from gputop.backends.cuda.weights import DeviceWeights, check_fill, plan_weight_bytes
-from gputop.catalog import plan_dims
-from gputop.registry import Registry
-from gputop.results import Ceilings, DeviceFacts, Health
-from gputop.spec import Dims, Plan, Step, Workload
-from gputop.times import mark
+from gputop.model import activations, rng
+from gputop.plan.types import Dims, Plan, Step, Workload
+from gputop.planner.registry import Registry
+from gputop.planner.resolver import plan_dims
+from gputop.results.records import Ceilings, DeviceFacts, Health
+from gputop.util.startup_trace import mark
 
 LIBRARY_BYTES = 64 << 20
 """What the libraries take for their workspaces when a plan first uses them."""
@@ -39,7 +40,7 @@ class CudaBackend:
     aa_minimum = 0.003
 
     def __init__(self, workload: Workload, device: str | None, say: Say, kernels_dir: Path | None) -> None:
-        """NotHere when the device is not here; BadInput when memory or a measuring kernel is refused."""
+        """Unavailable when the device is not here; UsageError when memory or a measuring kernel is refused."""
         mark("cuda: the device")
         self.workload = workload
         found = awake(device)
@@ -100,7 +101,7 @@ class CudaBackend:
         dims = plan_dims(self.workload, plan)
         steps = self._registry.steps(plan, dims)
         workspaces = sum(scratch_bytes(plan_launches(steps, plan, dims)).values())
-        kept, timed = (buffers.activation_bytes(dims, plan.prune, keep) for keep in (True, False))
+        kept, timed = (activations.activation_bytes(dims, plan.prune, keep) for keep in (True, False))
         library = LIBRARY_BYTES if plan.peer or any(step.kernel.library for step in steps) else 0
         weights = plan_weight_bytes(dims, plan)
         # A framework computes in bf16 from copies of the weights.
@@ -118,9 +119,9 @@ class CudaBackend:
         # A framework reads weights as it defines them, whatever the rung before it did to ours.
         stored = plan.change(layout="row", fold=False) if plan.peer else plan
         weights = DeviceWeights(self._context, self._tools, self.workload, stored, dims)
-        tokens = fill.tokens(self.workload, 0, plan.batch)
+        tokens = rng.tokens(self.workload, 0, plan.batch)
         if plan.peer:
-            from gputop.backends.cuda.peers import prepare_peer
+            from gputop.backends.cuda.torch.baseline import prepare_peer
 
             peer: Prepared = prepare_peer(
                 self._context, self._timer, weights, plan, dims, tokens, self._recorder, say

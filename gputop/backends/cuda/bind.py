@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from gputop.backends.cuda.context import Context, Function
-from gputop.backends.cuda.launch import Geometry, KernelLaunch
-from gputop.backends.cuda.library import Cublas, gemm_arguments
-from gputop.backends.cuda.lt import CublasLt
+from gputop.backends.cuda.compiler.sources import Sources
+from gputop.backends.cuda.libraries.cublas import Cublas, gemm_arguments
+from gputop.backends.cuda.libraries.cublaslt import CublasLt
 from gputop.backends.cuda.memory import PlanMemory
-from gputop.backends.cuda.pack import Address, pack
-from gputop.backends.cuda.sources import Sources
-from gputop.backends.cuda.timing import Timer
-from gputop.backends.cuda.tools import Tools
-from gputop.errors import BadInput, unknown_name
-from gputop.spec import Dims, Launch, Plan, Step
+from gputop.backends.cuda.runtime.context import Context, Function
+from gputop.backends.cuda.runtime.launch import Geometry, KernelLaunch
+from gputop.backends.cuda.runtime.params import Address, pack
+from gputop.backends.cuda.runtime.utility_kernels import Tools
+from gputop.backends.cuda.timing.events import Timer
+from gputop.plan.types import Dims, Launch, Plan, Step
+from gputop.util.errors import UsageError, unknown_name
 
 Call = Callable[[], None]
 
@@ -50,14 +50,14 @@ class Libraries:
 
     @property
     def cublas(self) -> Cublas:
-        """NotHere without cuBLAS."""
+        """Unavailable without cuBLAS."""
         if self._cublas is None:
             self._cublas = Cublas(self._context)
         return self._cublas
 
     @property
     def cublaslt(self) -> CublasLt:
-        """NotHere without nvmath."""
+        """Unavailable without nvmath."""
         if self._cublaslt is None:
             self._cublaslt = CublasLt(self._context, self._tools, self._timer)
         return self._cublaslt
@@ -83,7 +83,7 @@ class Binder:
     def bind(
         self, steps: tuple[Step, ...], memory: PlanMemory, plan: Plan, dims: Dims
     ) -> tuple[BoundStep, ...]:
-        """BadInput when a source, an entry or a library operation is missing."""
+        """UsageError when a source, an entry or a library operation is missing."""
         return tuple(self._step(step, memory, plan, dims) for step in steps)
 
     def _step(self, step: Step, memory: PlanMemory, plan: Plan, dims: Dims) -> BoundStep:
@@ -121,19 +121,19 @@ class Binder:
         return self._libraries.cublaslt.gemm(gemm, plan.math, plan.layout, best, plan.batch)
 
     def _whole_wave(self, function: Function, launch: Launch) -> tuple[int, int, int]:
-        """As many blocks as the device holds at once; BadInput where not even one fits on an SM."""
+        """As many blocks as the device holds at once; UsageError where not even one fits on an SM."""
         threads = launch.block[0] * launch.block[1] * launch.block[2]
         function.allow_smem(launch.smem_bytes)
         resident = function.blocks_per_sm(threads, launch.smem_bytes)
         if resident == 0:
-            raise BadInput(f"No block of {launch.entry} fits on an SM of this device.")
+            raise UsageError(f"No block of {launch.entry} fits on an SM of this device.")
         return (resident * self._context.sm_count, 1, 1)
 
 
 def step_launches(step: Step, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
     """What a step's kernel launches for its tasks."""
     if step.kernel.launches is None:
-        raise BadInput(f"Kernel {step.kernel.name} has no launches: it can't run on cuda.")
+        raise UsageError(f"Kernel {step.kernel.name} has no launches: it can't run on cuda.")
     return step.kernel.launches(step.tasks, plan, dims)
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputop import buffers
-from gputop.backends.cuda.context import Context
-from gputop.backends.cuda.launch import KernelLaunch
-from gputop.backends.cuda.tools import Tools, float_word
+from gputop.backends.cuda.runtime.context import Context
+from gputop.backends.cuda.runtime.launch import KernelLaunch
+from gputop.backends.cuda.runtime.utility_kernels import Tools, float_word
 from gputop.backends.cuda.weights import DeviceWeights
-from gputop.spec import WORD_BYTES, Argument, Dims, Launch, Plan, Scratch, View, WeightView
+from gputop.model import activations
+from gputop.plan.types import WORD_BYTES, Argument, Dims, Launch, Plan, Scratch, View, WeightView
 
 TOKENS = "tokens"
 
@@ -35,14 +35,14 @@ class PlanMemory:
         self._context = context
         self._tools = tools
         self._weights = weights
-        self._slot_elements = {buffer.name: buffer.size(dims) for buffer in buffers.table(plan.prune)}
+        self._slot_elements = {buffer.name: buffer.size(dims) for buffer in activations.table(plan.prune)}
         self._buffers: dict[str, Any] = {
             buffer.name: context.array(
-                (buffers.slots(buffer, dims, keep_layers), buffer.size(dims)),
+                (activations.slots(buffer, dims, keep_layers), buffer.size(dims)),
                 np.dtype(buffer.dtype),
                 "the activations",
             )
-            for buffer in buffers.table(plan.prune)
+            for buffer in activations.table(plan.prune)
         }
         self._scratch: dict[tuple[str, str], Any] = {
             key: context.array((-(-size // WORD_BYTES),), np.uint32, "a workspace")

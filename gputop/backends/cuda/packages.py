@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from dataclasses import dataclass
 
-from gputop import installing
+from gputop.util import install_hints
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Package:
     @property
     def sentence(self) -> str:
         """What is so without it, and the command that mends it."""
-        return f"{self.wanting}; {installing.extra(self.extra)}."
+        return f"{self.wanting}; {install_hints.extra(self.extra)}."
 
     def missing(self) -> str | None:
         """The sentence, or None where the package is here; it is not imported for that."""

@@ -12,19 +12,19 @@ import numpy as np
 
 from gputop.backends.base import PassTimes, PhaseTimes, Say, TimedRun, run_in_turn
 from gputop.backends.cuda.bind import Binder, BoundStep, plan_launches
-from gputop.backends.cuda.capture import capture
-from gputop.backends.cuda.context import Context
-from gputop.backends.cuda.cupti import KernelRecorder
-from gputop.backends.cuda.faults import explained
-from gputop.backends.cuda.launchfacts import launch_facts
+from gputop.backends.cuda.launch_info import launch_info
 from gputop.backends.cuda.memory import PlanMemory
-from gputop.backends.cuda.phasesplit import PhaseSplit
-from gputop.backends.cuda.timing import Timer
-from gputop.backends.cuda.tools import Tools
+from gputop.backends.cuda.runtime.context import Context
+from gputop.backends.cuda.runtime.graph import capture
+from gputop.backends.cuda.runtime.status_codes import explained
+from gputop.backends.cuda.runtime.utility_kernels import Tools
+from gputop.backends.cuda.timing.cupti import KernelRecorder
+from gputop.backends.cuda.timing.events import Timer
+from gputop.backends.cuda.timing.phase_timer import PhaseSplit
 from gputop.backends.cuda.weights import DeviceWeights
-from gputop.results import Tuned
-from gputop.spec import Dims, LaunchFacts, Plan, Step, View
-from gputop.times import mark
+from gputop.plan.types import Dims, LaunchInfo, Plan, Step, View
+from gputop.results.records import Tuned
+from gputop.util.startup_trace import mark
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,7 +85,7 @@ class CudaPrepared:
         self._calls: tuple[Call, ...] = tuple(call for step in self._bound for call in step.calls)
         self._prove(self._bound, self._memory, say)
         mark("cuda: facts of the launches")
-        self._facts = launch_facts(context, self._bound)
+        self._facts = launch_info(context, self._bound)
         self._graph: Any = None
         if plan.graph:
             self._graph = capture(context, self._calls, f"the pass of {plan.word or plan.rung}")
@@ -125,7 +125,7 @@ class CudaPrepared:
     def sample_phases(self, passes: int) -> tuple[PhaseTimes, ...]:
         return self._split.sample(passes)
 
-    def facts(self) -> tuple[LaunchFacts, ...]:
+    def facts(self) -> tuple[LaunchInfo, ...]:
         return self._facts
 
     def tuned(self) -> tuple[Tuned, ...]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gputop.backends.cuda.compile import arch_of, read_text
-from gputop.backends.cuda.launch import FIRST_WITH_PDL
+from gputop.backends.cuda.compiler.nvrtc import arch_of, read_text
+from gputop.backends.cuda.compiler.sources import Sources
 from gputop.backends.cuda.packages import NVMATH, TORCH, Package
-from gputop.backends.cuda.sources import Sources
-from gputop.spec import Kernel, Plan, Step
+from gputop.backends.cuda.runtime.launch import FIRST_WITH_PDL
+from gputop.plan.types import Kernel, Plan, Step
 
 PEER_PACKAGES: Mapping[str, Package] = {
     "torch-eager": TORCH,

@@ -1,4 +1,4 @@
-"""A plan's weights drawn on the device: the same bits as gputop/fill.py, laid out and folded as it wants."""
+"""A plan's weights drawn on the device: the same bits as gputop/model/rng.py, laid out and folded as it wants."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from gputop import fill
-from gputop.backends.cuda.context import Context
-from gputop.backends.cuda.launch import Geometry
-from gputop.backends.cuda.tools import Tools, halves
-from gputop.errors import DeviceLost
-from gputop.spec import WORD_BYTES, Dims, Plan, WeightView, Workload
-from gputop.weights import BY_NAME as TENSOR_OF
-from gputop.weights import FOLDS, GEMM_WEIGHTS, TENSORS, Fold, Part, Tensor, layer_count, parts
+from gputop.backends.cuda.runtime.context import Context
+from gputop.backends.cuda.runtime.launch import Geometry
+from gputop.backends.cuda.runtime.utility_kernels import Tools, halves
+from gputop.model import rng
+from gputop.model.weights import BY_NAME as TENSOR_OF
+from gputop.model.weights import FOLDS, GEMM_WEIGHTS, TENSORS, Fold, Tensor, TensorPart, layer_count, parts
+from gputop.plan.types import WORD_BYTES, Dims, Plan, WeightView, Workload
+from gputop.util.errors import DeviceLost
 
 FOLD_THREADS = 128
 """As fold_bias in kernels/measure/fill.cu has room for."""
@@ -69,21 +69,21 @@ class DeviceWeights:
     def _gain_of(self, tensor: str, layer: int) -> int:
         return next((self._address(f.gain, layer) for f in FOLDS if f.weight == tensor), 0)
 
-    def _draw(self, tensor: Tensor, part: Part, gain: int) -> None:
+    def _draw(self, tensor: Tensor, part: TensorPart, gain: int) -> None:
         shape = tensor.shape(self._dims)
         inner = shape[-1] if len(shape) == 2 else part.count
         arguments = struct.pack(
             "<QQiiiiiiiif4x",
             self._address(tensor.name, part.layer, 0 if len(shape) == 2 else part.offset),
             gain,
-            *halves(fill.key(self._seed, part.name)),
+            *halves(rng.key(self._seed, part.name)),
             part.count,
             inner,
             part.offset // inner if len(shape) == 2 else 0,
             prod(shape) // inner,
             int(self._transposed and tensor.name in GEMM_WEIGHTS),
             int(part.gain),
-            float(fill.scale(part.std)),
+            float(rng.scale(part.std)),
         )
         self._tools.launch("fill.cu", "fill_weights", self._tools.spread(part.count), arguments)()
 
@@ -100,10 +100,10 @@ class DeviceWeights:
                 bias,
                 self._address(entry.shift, part.layer),
                 bias if has_bias else 0,
-                *halves(fill.key(self._seed, part.name)),
+                *halves(rng.key(self._seed, part.name)),
                 rows,
                 inner,
-                float(fill.scale(part.std)),
+                float(rng.scale(part.std)),
             )
             geometry = Geometry((rows, 1, 1), (FOLD_THREADS, 1, 1))
             self._tools.launch("fill.cu", "fold_bias", geometry, arguments)()
@@ -117,7 +117,7 @@ def check_fill(context: Context, tools: Tools, workload: Workload) -> None:
         part = next(part for part in reversed(list(parts(workload.dims))) if part.tensor == name)
         count = min(part.count, CHECKED_ELEMENTS)
         expected = np.empty(count, np.float32)
-        fill.fill(workload.seed, [fill.Draw(part.name, part.std, part.gain, expected)])
+        rng.fill(workload.seed, [rng.Draw(part.name, part.std, part.gain, expected)])
         drawn = context.copy_out(device.array(name, part.layer)[part.offset : part.offset + count])
         if not np.array_equal(drawn.view(np.int32), expected.view(np.int32)):
             raise DeviceLost(

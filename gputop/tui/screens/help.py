@@ -15,7 +15,7 @@ from textual.widgets import Static
 
 from gputop.tui.actions import ACTIONS, MOVING
 from gputop.tui.palette import CURRENT, MUTED, TERMS, TEXT, VERDICTS
-from gputop.tui.widgets import dispatch, ladder, phase_table, toggles
+from gputop.tui.widgets import dispatch_table, ladder_table, phase_table, toggle_table
 
 VERDICT_MEANINGS = {
     "FASTER": "the 99 % interval of the paired ratio lies beyond what two copies of one plan reach",
@@ -41,10 +41,10 @@ class HelpScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog wide"):
             yield Static(_section("Keys", [(a.shown, a.doc) for a in ACTIONS] + list(MOVING)))
-            yield Static(_section("Ladder", [(c.label.strip(), c.doc) for c in ladder.COLUMNS]))
+            yield Static(_section("Ladder", [(c.label.strip(), c.doc) for c in ladder_table.COLUMNS]))
             yield Static(_section("Phases", [(c.label, c.doc) for c in phase_table.COLUMNS]))
-            yield Static(_section("Toggles", [(c.label, c.doc) for c in toggles.COLUMNS]))
-            yield Static(_section("Dispatch", [(c.label, c.doc) for c in dispatch.COLUMNS]))
+            yield Static(_section("Toggles", [(c.label, c.doc) for c in toggle_table.COLUMNS]))
+            yield Static(_section("Dispatch", [(c.label, c.doc) for c in dispatch_table.COLUMNS]))
             yield Static(_terms())
             yield Static(_verdicts())
             yield Static(_section("Marks", list(NOTES)))

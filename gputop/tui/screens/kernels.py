@@ -14,8 +14,8 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from gputop.plan.choices import SiteView
 from gputop.tui.palette import CURRENT, FAINT, TEXT
-from gputop.views import SiteView
 
 
 class KernelsScreen(ModalScreen[str | None]):

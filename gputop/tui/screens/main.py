@@ -15,19 +15,20 @@ from textual.widgets import DataTable, Static
 
 from gputop.tui import layout
 from gputop.tui.state import State
-from gputop.tui.widgets.advice import AdviceLine
+from gputop.tui.widgets.advice_line import AdviceLine
 from gputop.tui.widgets.banner import Banner
 from gputop.tui.widgets.device_line import DeviceLine
-from gputop.tui.widgets.dispatch import DispatchTable, explain_site
-from gputop.tui.widgets.explain import ExplainLine, TroubleLine
+from gputop.tui.widgets.dispatch_table import DispatchTable, explain_site
+from gputop.tui.widgets.explain_line import ExplainLine, TroubleLine
 from gputop.tui.widgets.key_bar import KeyBar
 from gputop.tui.widgets.keyed_table import KeyedTable
-from gputop.tui.widgets.ladder import LadderTable, explain_rung
+from gputop.tui.widgets.ladder_table import LadderTable, explain_rung
 from gputop.tui.widgets.log_pane import LogPane
 from gputop.tui.widgets.pane import Area, Pane
+from gputop.tui.widgets.pane_tabs import PaneTabs
 from gputop.tui.widgets.phase_table import (
     Failure,
-    Heading,
+    PhaseHeading,
     PhaseTable,
     TotalsTable,
     explain_phase,
@@ -35,9 +36,8 @@ from gputop.tui.widgets.phase_table import (
     heading,
 )
 from gputop.tui.widgets.terms import TermsView
-from gputop.tui.widgets.toggles import ToggleTable, explain_toggle
-from gputop.tui.widgets.turn import Turn
-from gputop.tui.widgets.verdict import VerdictLine
+from gputop.tui.widgets.toggle_table import ToggleTable, explain_toggle
+from gputop.tui.widgets.verdict_line import VerdictLine
 
 PANES = ("ladder", "phases", "toggles", "dispatch")
 """In the order of the tab key."""
@@ -85,11 +85,11 @@ class MainScreen(Screen[None]):
         with Horizontal(id="panes"):
             with Area(id="left"):
                 yield Pane(LadderTable(), "ladder")
-                yield Turn(id="turn")
+                yield PaneTabs(id="turn")
                 yield Pane(ToggleTable(), "toggles")
                 yield Pane(DispatchTable(), "dispatch")
             with Area(id="right"):
-                yield Pane(PhaseTable(), "phases", above=[Heading()], below=[Failure(), TotalsTable()])
+                yield Pane(PhaseTable(), "phases", above=[PhaseHeading()], below=[Failure(), TotalsTable()])
                 yield TermsView(id="terms")
         yield LogPane()
         with Vertical(id="words"):
@@ -134,12 +134,12 @@ class MainScreen(Screen[None]):
         """Only what grows older by itself."""
         self._now_s = now_s
         lines = 1 if self.size.height < layout.SHORT_HEIGHT else 2
-        heading = self.query_one(Heading).display
+        heading = self.query_one(PhaseHeading).display
         self.query_one(DeviceLine).show(self._state, now_s, lines=lines, gate=not heading)
         self.query_one(Banner).show(self._state, now_s)
 
     def _show_right(self, state: State) -> None:
-        self.query_one(Heading).put(heading(state))
+        self.query_one(PhaseHeading).put(heading(state))
         failed = failure(state)
         self.query_one(Failure).put(failed)
         self.query_one(Failure).display = bool(failed)
@@ -169,7 +169,7 @@ class MainScreen(Screen[None]):
         roomy = layout.roomy(width, height)
         self.set_class(roomy, "-roomy")
         self.set_class(height < layout.SHORT_HEIGHT, "-short")
-        self.query_one(Heading).display = height >= layout.TALL_HEIGHT
+        self.query_one(PhaseHeading).display = height >= layout.TALL_HEIGHT
         verdict, advice = layout.sentence_lines(width, height)
         self.query_one(VerdictLine).most = verdict
         self._words = verdict + advice
@@ -224,7 +224,7 @@ class MainScreen(Screen[None]):
             panes[name].table.show_header = heights.stacked
             panes[name].border_title = name if heights.stacked else ""
             panes[name].display = heights.stacked or name == self._lower
-        turn = self.query_one(Turn)
+        turn = self.query_one(PaneTabs)
         turn.display = not heights.stacked
         turn.show(self._lower)
         panes["ladder"].styles.height = heights.ladder
@@ -256,7 +256,7 @@ class MainScreen(Screen[None]):
             target = PANES[(at + 2 * step) % len(PANES)]
         self.go_to(target)
 
-    def on_turn_picked(self, event: Turn.Picked) -> None:
+    def on_pane_tabs_picked(self, event: PaneTabs.Picked) -> None:
         self.go_to(event.name)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:

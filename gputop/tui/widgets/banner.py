@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.text import Text
 
 from gputop.tui.state import State
+from gputop.tui.widgets.cached_static import CachedStatic
 from gputop.tui.widgets.device_line import age
-from gputop.tui.widgets.quiet import Quiet
 
 
 def banner_line(state: State, now_s: float) -> str:
@@ -21,7 +21,7 @@ def banner_line(state: State, now_s: float) -> str:
     return f"{held}, {age(now_s - state.frozen.at_s)} old; {goes_on}. f lets go."
 
 
-class Banner(Quiet):
+class Banner(CachedStatic):
     """Says that the screen is held, and how old it is."""
 
     def show(self, state: State, now_s: float) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from rich.style import Style
 from rich.text import Text
 
-from gputop.results import DeviceFacts, Health
+from gputop.results.records import DeviceFacts, Health
 from gputop.tui.format import shortened
 from gputop.tui.palette import BAD, CURRENT, FAINT, GOOD, MUTED, PINNED, TEXT
 from gputop.tui.state import State
-from gputop.tui.widgets.quiet import Quiet
-from gputop.units import UNKNOWN, celsius, hertz, watts
+from gputop.tui.widgets.cached_static import CachedStatic
+from gputop.util.units import UNKNOWN, celsius, hertz, watts
 
 LEAST_ASIDE = 12
 """Cells below which what goes on is left out beside the health; how the gate was passed never is."""
@@ -126,7 +126,7 @@ def second_line(state: State, width: int, *, gate: bool) -> Text:
     return Text.assemble(line, " " * max(2, width - line.cell_len - aside.cell_len), aside)
 
 
-class DeviceLine(Quiet):
+class DeviceLine(CachedStatic):
     """One line, or two where there is height for the device's health."""
 
     def show(self, state: State, now_s: float, *, lines: int, gate: bool) -> None:

@@ -11,7 +11,7 @@ from textual import events
 from gputop.tui.actions import ACTIONS, Action
 from gputop.tui.palette import CURRENT, MUTED
 from gputop.tui.state import State
-from gputop.tui.widgets.quiet import Quiet
+from gputop.tui.widgets.cached_static import CachedStatic
 
 ENTER: Mapping[str, str] = {
     "ladder": "choose",
@@ -58,7 +58,7 @@ def key_bar(state: State, pane: str | None, width: int) -> Text:
     return bar
 
 
-class KeyBar(Quiet):
+class KeyBar(CachedStatic):
     """One line at the bottom."""
 
     def show(self, state: State, pane: str | None) -> None:

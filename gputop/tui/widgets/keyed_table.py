@@ -14,7 +14,7 @@ from textual.widgets import DataTable
 from textual.widgets.data_table import ColumnKey
 
 from gputop.tui.format import fitted, same
-from gputop.tui.layout import GAP, Column, Fitted, fit
+from gputop.tui.layout import GAP, Fitted, LayoutColumn, fit
 from gputop.tui.state import State
 
 Cells = Mapping[str, str | Text]
@@ -41,7 +41,7 @@ class KeyedTable(DataTable[Text]):
         def control(self) -> KeyedTable:
             return self.table
 
-    def __init__(self, columns: Sequence[Column], *, id: str, show_header: bool = True) -> None:
+    def __init__(self, columns: Sequence[LayoutColumn], *, id: str, show_header: bool = True) -> None:
         super().__init__(
             id=id,
             cursor_type="row",

@@ -11,8 +11,8 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.widget import Widget
 
+from gputop.tui.widgets.cached_static import CachedStatic
 from gputop.tui.widgets.keyed_table import KeyedTable
-from gputop.tui.widgets.quiet import Quiet
 
 
 class Pane(Vertical):
@@ -26,7 +26,7 @@ class Pane(Vertical):
         self.border_title = title
         self._above = tuple(above)
         self._below = tuple(below)
-        self._more = Quiet(classes="more")
+        self._more = CachedStatic(classes="more")
 
     def compose(self) -> ComposeResult:
         yield from self._above

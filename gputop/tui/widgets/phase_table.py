@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from rich.style import Style
 from rich.text import Text
 
-from gputop import columns
-from gputop.results import TOTAL_ROWS, Lane, Row
+from gputop.results import columns
+from gputop.results.records import TOTAL_ROWS, PlanResult, Row
 from gputop.tui.format import TimeUnit, efficiency, floor_bar, fraction, time_unit
-from gputop.tui.layout import Column
+from gputop.tui.layout import LayoutColumn
 from gputop.tui.palette import BAD, EXCESS, EXCESS_MOST, FAINT, GOOD, MUTED, PINNED, TEXT, VERDICTS, term_mark
 from gputop.tui.state import State
+from gputop.tui.widgets.cached_static import CachedStatic
 from gputop.tui.widgets.device_line import gate_text
 from gputop.tui.widgets.keyed_table import Cells, KeyedTable
-from gputop.tui.widgets.quiet import Quiet
-from gputop.units import UNKNOWN, ratio, seconds, size_bytes, whole
+from gputop.util.units import UNKNOWN, ratio, seconds, size_bytes, whole
 
 UNDER_HALF = 0.5
 WIDE_HEADING = 60
@@ -49,7 +49,7 @@ Draw = Callable[[Row, Context], Text]
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """How a column is laid out and drawn here, where that differs from its record in `gputop.columns`."""
+    """How a column is laid out and drawn here, where that differs from its record in `gputop.results.columns`."""
 
     width: int
     draw: Draw
@@ -159,7 +159,7 @@ UNIT_LABELS = {"time_s": "time {}", "floor_s": "floor {}", "delta_s": "Δ {}", "
 PER_SEQUENCE = "Δ/seq {}"
 """Label of the differences between plans of two batches: a sequence's, beside the times of a pass."""
 BAR_AFTER = "time_s"
-BAR = Column(
+BAR = LayoutColumn(
     "bar",
     "█ floor  ░ excess",
     6,
@@ -171,15 +171,15 @@ BAR = Column(
 )
 
 
-def screen_columns() -> tuple[Column, ...]:
-    """Every column that `gputop.columns` puts on a screen, and the bar, which no file has."""
-    made: list[Column] = []
+def screen_columns() -> tuple[LayoutColumn, ...]:
+    """Every column that `gputop.results.columns` puts on a screen, and the bar, which no file has."""
+    made: list[LayoutColumn] = []
     for record in columns.COLUMNS:
         if record.priority is None:
             continue
         drawn = DRAWN.get(record.key)
         made.append(
-            Column(
+            LayoutColumn(
                 record.key,
                 (drawn.label if drawn and drawn.label else record.title),
                 drawn.width if drawn else record.width,
@@ -239,11 +239,11 @@ def unit_labels(state: State) -> dict[str, str]:
     return labels
 
 
-def _batch(lane: Lane) -> int | None:
+def _batch(lane: PlanResult) -> int | None:
     return lane.rows[0].batch if lane.rows else None
 
 
-def _context(state: State, lane: Lane, widths: Mapping[str, int]) -> Context:
+def _context(state: State, lane: PlanResult, widths: Mapping[str, int]) -> Context:
     phases = [row.time_s for row in lane.rows if row.phase not in TOTAL_ROWS and row.time_s is not None]
     unit = lane_unit(lane)
     deltas = [abs(row.delta_s) for row in lane.rows if row.delta_s is not None]
@@ -257,7 +257,7 @@ def _context(state: State, lane: Lane, widths: Mapping[str, int]) -> Context:
     )
 
 
-def lane_unit(lane: Lane) -> TimeUnit:
+def lane_unit(lane: PlanResult) -> TimeUnit:
     """The unit of a lane's table."""
     return time_unit([*(row.time_s for row in lane.rows), lane.device_s])
 
@@ -335,11 +335,11 @@ def failure(state: State) -> Text:
     return text
 
 
-class Heading(Quiet):
+class PhaseHeading(CachedStatic):
     """The line over the phases."""
 
 
-class Failure(Quiet):
+class Failure(CachedStatic):
     """What stands in the phases' place when the gate failed."""
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.text import Text
 
 from gputop.tui.format import in_lines
-from gputop.tui.widgets.quiet import Quiet
+from gputop.tui.widgets.cached_static import CachedStatic
 
 
-class Sentence(Quiet):
+class Sentence(CachedStatic):
     """Wraps its text in `most` lines; what does not fit ends in an ellipsis."""
 
     most = 1

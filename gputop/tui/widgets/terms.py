@@ -9,8 +9,8 @@ from textual.widget import Widget
 from gputop.tui.format import EXCESS_CELL, SOLID, TimeUnit
 from gputop.tui.palette import EXCESS, FAINT, FLOOR, MUTED, TERMS, TEXT, TermMark
 from gputop.tui.state import State
+from gputop.tui.widgets.cached_static import CachedStatic
 from gputop.tui.widgets.phase_table import lane_unit, worst_phase
-from gputop.tui.widgets.quiet import Quiet
 
 Term = tuple[TermMark, float]
 """How a term is drawn, and its seconds."""
@@ -93,7 +93,7 @@ def _line(
     text.append(f"{note}\n", Style(color=FAINT))
 
 
-class TermsView(Quiet):
+class TermsView(CachedStatic):
     """Fills the room that a tall terminal leaves below the phases."""
 
     def __init__(self, *, id: str) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from gputop.client import OnProgress
-from gputop.errors import BadInput, WorkerLost
-from gputop.ladder_results import Ladder
-from gputop.protocol import Checked, Measured, Message, Opened, Resolved, decode_event, encode
-from gputop.results import Gate, Window
-from gputop.spec import PlanRequest, Workload
-from gputop.views import PlanView
-from gputop.workerlog import WorkerLog
+from gputop.ipc.client import OnProgress
+from gputop.ipc.log import WorkerLog
+from gputop.ipc.protocol import Checked, Measured, Message, Opened, Resolved, decode_event, encode
+from gputop.plan.choices import PlanView
+from gputop.plan.types import PlanRequest, Workload
+from gputop.results.ladder import Ladder
+from gputop.results.records import Gate, Window
+from gputop.util.errors import UsageError, WorkerLost
 from tests.tui.fake.records import DEVICE, RUNGS, WORKLOAD, WRONG_KERNEL, gate_of, view_of, window_of
 
 T = TypeVar("T", bound=Message)
@@ -72,7 +72,7 @@ class ReplayedClient:
 
     def resolve(self, request: PlanRequest) -> PlanView:
         if IMPOSSIBLE in request.sets:
-            raise BadInput("A batch of 999 needs 340 GB; 8 GB are free. Allowed here: up to 24.")
+            raise UsageError("A batch of 999 needs 340 GB; 8 GB are free. Allowed here: up to 24.")
         return _through(Resolved(id=2, view=view_of(request)), Resolved).view
 
     def measure(
@@ -104,7 +104,7 @@ class ReplayedClient:
     def measure_ladder(
         self, requests: Sequence[PlanRequest], *, on_progress: OnProgress | None = None
     ) -> Ladder:
-        raise BadInput("Only a recording has a ladder for the asking.")
+        raise UsageError("Only a recording has a ladder for the asking.")
 
     def check(self, request: PlanRequest, *, on_progress: OnProgress | None = None) -> Gate:
         self.calls.append(f"check {view_of(request).word}")

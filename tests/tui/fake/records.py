@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gputop.results import (
+from gputop.plan.choices import PlanView, RungView, SiteView, ToggleView
+from gputop.plan.types import Dims, PlanRequest, Verdict, Workload
+from gputop.results.records import (
     SCHEMA_PHASES,
     Comparison,
     Delta,
     DeviceFacts,
     Gate,
     Health,
-    Lane,
     PhaseCheck,
+    PlanResult,
     Row,
     Window,
 )
-from gputop.spec import Dims, PlanRequest, Verdict, Workload
-from gputop.views import PlanView, RungView, SiteView, ToggleView
 
 WORKLOAD = Workload("gpt2-small", Dims(12, 768, 12, 3072, 128, 256))
 TIME_UTC = "2026-01-02T03:04:05Z"
@@ -141,7 +141,7 @@ def gate_of(request: PlanRequest) -> Gate:
 
 def window_of(number: int, current: PlanRequest, pinned: PlanRequest | None) -> Window:
     """One window of one plan, or of two."""
-    lanes: tuple[Lane, ...] = (lane_of(number, current, "current", pinned),)
+    lanes: tuple[PlanResult, ...] = (lane_of(number, current, "current", pinned),)
     comparison = None
     verdict = "One plan was measured"
     if pinned is not None:
@@ -171,10 +171,10 @@ def window_of(number: int, current: PlanRequest, pinned: PlanRequest | None) -> 
     )
 
 
-def lane_of(number: int, request: PlanRequest, role: str, pinned: PlanRequest | None) -> Lane:
+def lane_of(number: int, request: PlanRequest, role: str, pinned: PlanRequest | None) -> PlanResult:
     rows = () if fails(request) else rows_of(number, request, pinned)
     device_s = None if fails(request) else device_time(request)
-    return Lane(
+    return PlanResult(
         view_of(request).word,
         request.rung,
         "current" if role == "current" else "pinned",

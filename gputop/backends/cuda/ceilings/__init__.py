@@ -1,0 +1,1 @@
+"""Measured peaks of this device, one probe each."""

@@ -1,0 +1,146 @@
+"""This device's peaks: measured once for device, driver, clock and version of gputop, then read back."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from gputop import __version__
+from gputop.backends.base import Say
+from gputop.backends.cuda.bind import Libraries
+from gputop.backends.cuda.ceilings.latency import LatencyProbes
+from gputop.backends.cuda.ceilings.launch import LaunchProbes
+from gputop.backends.cuda.ceilings.math import MATH_PROBES, MathProbes
+from gputop.backends.cuda.ceilings.memory import MemoryProbes
+from gputop.backends.cuda.runtime.context import Context
+from gputop.backends.cuda.runtime.nvml import Nvml, SmClocks
+from gputop.backends.cuda.runtime.utility_kernels import Tools
+from gputop.backends.cuda.timing.events import Timer
+from gputop.perf.gpu_specs import ABOVE_WIDTH, BYTES_PER_SM_CLOCK, pipe_limit
+from gputop.results.records import SCHEMA_CEILINGS, Ceiling, Ceilings, DeviceFacts
+from gputop.util.paths import cache_dir, keep
+
+NAMES = (
+    "dram_read",
+    "dram_copy",
+    "l2_read",
+    "l2_latency",
+    "dram_latency",
+    "fp32",
+    "launch_stream",
+    "launch_queued",
+    "launch_graph",
+    "launch_dependent",
+    "grid_barrier",
+    "call",
+)
+"""Measured on every device; what an architecture has besides comes on top."""
+
+
+class Prober:
+    """All probes on one device; a few seconds, and up to 8 GiB of memory for as long."""
+
+    def __init__(
+        self,
+        context: Context,
+        tools: Tools,
+        timer: Timer,
+        libraries: Libraries,
+        nvml: Nvml,
+        facts: DeviceFacts,
+    ) -> None:
+        self._facts = facts
+        self._memory = MemoryProbes(context, tools, timer, nvml, facts)
+        self._math = MathProbes(context, tools, timer, libraries, nvml, facts)
+        self._latency = LatencyProbes(context, tools, timer, nvml)
+        self._launch = LaunchProbes(context, tools, timer)
+
+    def measure(self, say: Say) -> Ceilings:
+        """Memory first, so that the math's heat does not lie on it."""
+        items: list[Ceiling] = []
+        say("measuring DRAM and L2")
+        items += self._memory.measure()
+        say("measuring how long a load takes")
+        items += self._latency.measure()
+        for probe in MATH_PROBES:
+            if self._math.offered(probe):
+                say(f"measuring {probe.title}")
+                items.append(self._math.measure(probe))
+        say("measuring what a launch costs")
+        items += self._launch.measure()
+        return Ceilings(
+            device=self._facts.name,
+            driver=self._facts.driver,
+            time_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+            items=tuple(items),
+            versions=self._facts.versions,
+        )
+
+
+def load(facts: DeviceFacts) -> Ceilings | None:
+    """What was measured before on this device; None where there is nothing to trust."""
+    clocks = _clocks(facts)
+    try:
+        kept = msgspec.json.decode(_file(facts, clocks).read_bytes(), type=Ceilings)
+    except (OSError, msgspec.DecodeError):
+        return None
+    return kept if _trusted(kept, facts, clocks) else None
+
+
+def save(facts: DeviceFacts, ceilings: Ceilings) -> None:
+    """Keep them if they can be trusted."""
+    clocks = _clocks(facts)
+    if _trusted(ceilings, facts, clocks):
+        keep(_file(facts, clocks), msgspec.json.encode(ceilings))
+
+
+def _trusted(ceilings: Ceilings, facts: DeviceFacts, clocks: SmClocks) -> bool:
+    """Whether what every device has is there, and each is a rate or a time that the device can have.
+
+    One below what the hardware should reach is kept with its status, which windows repeat: measuring it
+    again at every start would take seconds and say the same.
+    """
+    return {item.name for item in ceilings.items} >= set(NAMES) and all(
+        _possible(item, facts, clocks) for item in ceilings.items
+    )
+
+
+def _possible(item: Ceiling, facts: DeviceFacts, clocks: SmClocks) -> bool:
+    measured = [value for value in (item.value, item.sustained) if value is not None]
+    figures = (
+        *measured,
+        *(value for value in (item.limit, item.library, item.clock_hz) if value is not None),
+    )
+    if not all(0 < figure < math.inf for figure in figures):
+        return False
+    known_hz = [clock for clock in (item.clock_hz, clocks.highest_hz) if clock is not None]
+    most = _most(item, facts, min(known_hz, default=None))
+    return most is None or max(measured) <= ABOVE_WIDTH * most
+
+
+def _most(item: Ceiling, facts: DeviceFacts, clock_hz: float | None) -> float | None:
+    """What the device's width allows at this clock, in the ceiling's unit; None where that is not known."""
+    if item.unit == "s" or clock_hz is None or not facts.sm_count or not facts.arch:
+        return None
+    if item.unit == "B/s":
+        return facts.sm_count * BYTES_PER_SM_CLOCK * clock_hz
+    return pipe_limit(facts.arch, item.name, facts.sm_count, clock_hz, facts.name)
+
+
+def _clocks(facts: DeviceFacts) -> SmClocks:
+    """As the device is set at this moment."""
+    nvml = Nvml(facts.uuid)
+    try:
+        return nvml.sm_clocks()
+    finally:
+        nvml.close()
+
+
+def _file(facts: DeviceFacts, clocks: SmClocks) -> Path:
+    clock = f"{clocks.highest_hz} {clocks.wanted_hz}"
+    key = (SCHEMA_CEILINGS, str(facts.uuid), str(facts.driver), clock, facts.versions, __version__)
+    return cache_dir("ceilings") / f"cuda-{hashlib.sha256(chr(10).join(key).encode()).hexdigest()[:16]}.json"

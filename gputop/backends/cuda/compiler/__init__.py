@@ -1,0 +1,1 @@
+"""CUDA C++ to machine code, and what the machine code says."""

@@ -1,0 +1,231 @@
+"""CUDA C++ to CUBIN through NVRTC, cached on disk. Needs neither a device nor CuPy.
+
+Always CUBIN, never PTX: a newer NVRTC's machine code loads on an older driver of the same major
+version, its PTX does not.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gputop.backends.cuda.compiler.cubin import FunctionFacts, ptxas_facts, read_cubin
+from gputop.util import install_hints
+from gputop.util.errors import Unavailable, UsageError
+from gputop.util.paths import cache_dir, keep
+
+OPTIONS = ("-std=c++17", "-lineinfo", "--ptxas-options=-v")
+NO_CACHE = "--no-cache"
+"""NVRTC's own cache gives machine code back without what ptxas said of it."""
+FIRST_WITH_CACHE = 13
+LOWEST_ARCH = "80"
+
+_CACHE_MAGIC = b"gputop-cubin/1\n"
+_ARCH_LINE = re.compile(r"^//\s*arch:\s*(\d+a?)\s*$", re.MULTILINE)
+_INCLUDE_LINE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+_NVRTC_ERROR = re.compile(
+    r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic )?error:? *(?P<text>.*)$", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cubin:
+    """One compiled source."""
+
+    source: str
+    arch: str
+    """`sm_90`, `sm_90a`."""
+    code: bytes
+    functions: Mapping[str, FunctionFacts]
+    log: str
+    """What ptxas said, warnings of lost performance included."""
+    digest: str
+    """First 12 hex digits of the code's SHA-256: which machine code a time belongs to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """NVRTC as found here, and the folders of CUDA's own headers."""
+
+    version: str
+    include_dirs: tuple[Path, ...]
+    options: tuple[str, ...] = OPTIONS
+
+
+def arch_of(text: str, device_arch: str) -> str | None:
+    """Target for this source on a device of `device_arch` (`90`), or None where it can't run.
+
+    A source says `// arch: 90` for a lowest compute capability, `// arch: 90a` for one whose
+    instructions exist on that capability alone; without the line it runs from sm_80 up.
+    """
+    found = _ARCH_LINE.search(text)
+    needed = found.group(1) if found else LOWEST_ARCH
+    if needed.endswith("a"):
+        return f"sm_{needed}" if device_arch == needed[:-1] else None
+    return f"sm_{device_arch}" if int(device_arch) >= int(needed) else None
+
+
+@functools.cache
+def toolchain(extra: str = "cuda13") -> Toolchain:
+    """Unavailable when NVRTC or CUDA's headers are missing, with the command that mends it by adding `extra`."""
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError:
+        raise Unavailable(f"cuda-bindings is not installed; {install_hints.extra(extra)}.") from None
+    try:
+        _, major, minor = nvrtc.nvrtcVersion()
+    except Exception as error:
+        raise Unavailable(
+            f"NVRTC can't be loaded ({_first_line(error)}); {install_hints.extra(extra)}."
+        ) from None
+    folders = _header_dirs()
+    if not folders:
+        raise Unavailable(
+            f"CUDA's headers are not found; {install_hints.extra(extra)}, or set CUDA_PATH to a CUDA toolkit."
+        )
+    options = (*OPTIONS, NO_CACHE) if major >= FIRST_WITH_CACHE else OPTIONS
+    return Toolchain(f"{major}.{minor}", folders, options)
+
+
+def compile_source(source: Path, name: str, arch: str, kernel_dirs: tuple[Path, ...]) -> Cubin:
+    """Compile `source` for `arch` (`sm_90`), or read it back from the cache.
+
+    `name` is how messages call the file; `kernel_dirs` are the folders whose `include/` is
+    searched, first one first. UsageError names file, line and message of the first error.
+    """
+    tools = toolchain()
+    text = read_text(source, name)
+    folders = (source.parent, *(folder / "include" for folder in kernel_dirs))
+    key = _key(text, folders, arch, tools)
+    cached = _read_cache(key)
+    if cached is None:
+        cached = _nvrtc(text, name, arch, tools.options, (*folders, *tools.include_dirs))
+        _write_cache(key, *cached)
+    code, log = cached
+    functions = ptxas_facts(read_cubin(code), log)
+    return Cubin(name, arch, code, functions, log, hashlib.sha256(code).hexdigest()[:12])
+
+
+def read_text(source: Path, name: str) -> str:
+    """A source's text. UsageError when it can't be read."""
+    try:
+        return source.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"Kernel source {name} can't be read: {error}.") from None
+
+
+def _nvrtc(
+    text: str, name: str, arch: str, options: tuple[str, ...], folders: tuple[Path, ...]
+) -> tuple[bytes, str]:
+    from cuda.bindings import nvrtc
+
+    options = (f"--gpu-architecture={arch}", *options, *(f"--include-path={folder}" for folder in folders))
+    program = _checked(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
+    try:
+        encoded = [option.encode() for option in options]
+        (outcome,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
+        log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).decode(errors="replace")
+        log = log.replace("\0", "").strip()
+        if outcome != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise _compile_error(name, arch, log or str(outcome))
+        return _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), log
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _text(size_of: Callable[[Any], Any], read: Callable[[Any, Any], Any], program: Any) -> bytes:
+    """NVRTC writes into the buffer it is given.
+
+    Never a bytes object: of one byte, as an empty log is, Python keeps a single one for all, and a
+    zero written into `b" "` is a zero in every other module's space.
+    """
+    buffer = bytearray(int(_checked(size_of(program))))
+    _checked(read(program, buffer))
+    return bytes(buffer)
+
+
+def _checked(result: Any) -> Any:
+    """The value of a cuda-bindings NVRTC call, whose first element is its status."""
+    if result[0].value != 0:
+        raise UsageError(f"NVRTC refused: {result[0].name}.")
+    return result[1] if len(result) == 2 else None
+
+
+def _compile_error(name: str, arch: str, log: str) -> UsageError:
+    found = _NVRTC_ERROR.search(log)
+    if found is None:
+        return UsageError(f"{name} does not compile for {arch}: {log[:400]}")
+    where, line, text = found["file"], found["line"], found["text"]
+    return UsageError(f"{where}, line {line}, does not compile for {arch}: {text}")
+
+
+def _header_dirs() -> tuple[Path, ...]:
+    """A CUDA toolkit's own include folder where there is one (it is whole), else the wheels'."""
+    for root in (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda"):
+        if root and (Path(root) / "include" / "cuda_runtime.h").is_file():
+            return _with_cccl(Path(root) / "include")
+    try:
+        from cuda.pathfinder import find_nvidia_header_directory
+    except ImportError:
+        return ()
+    found = [find_nvidia_header_directory(name) for name in ("cudart", "cccl")]
+    folders = dict.fromkeys(Path(folder) for folder in found if folder)
+    return tuple(folders)
+
+
+def _with_cccl(include: Path) -> tuple[Path, ...]:
+    """From CUDA 13 on, `cuda/std` and its kin live one folder down."""
+    return (include, include / "cccl") if (include / "cccl").is_dir() else (include,)
+
+
+def _key(text: str, folders: tuple[Path, ...], arch: str, tools: Toolchain) -> str:
+    parts = [text, arch, tools.version, *tools.options, *map(str, tools.include_dirs)]
+    parts += [header.read_text(encoding="utf-8") for header in _own_headers(text, folders)]
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "little") + part.encode())
+    return digest.hexdigest()
+
+
+def _own_headers(text: str, folders: tuple[Path, ...]) -> Iterator[Path]:
+    """Every header below `folders` that the text includes in quotes, directly or through another."""
+    seen: set[Path] = set()
+    pending = [text]
+    while pending:
+        for name in _INCLUDE_LINE.findall(pending.pop()):
+            path = next((folder / name for folder in folders if (folder / name).is_file()), None)
+            if path is not None and path not in seen:
+                seen.add(path)
+                pending.append(path.read_text(encoding="utf-8"))
+                yield path
+
+
+def _read_cache(key: str) -> tuple[bytes, str] | None:
+    """Code and log, or None: not there, or broken and therefore to be built again."""
+    try:
+        content = (cache_dir("cubin") / key).read_bytes()
+    except OSError:
+        return None
+    header, _, code = content.removeprefix(_CACHE_MAGIC).partition(b"\n")
+    try:
+        record = json.loads(header)
+        whole = content.startswith(_CACHE_MAGIC) and record["sha256"] == hashlib.sha256(code).hexdigest()
+        return (code, record["log"]) if whole else None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _write_cache(key: str, code: bytes, log: str) -> None:
+    header = json.dumps({"sha256": hashlib.sha256(code).hexdigest(), "log": log})
+    keep(cache_dir("cubin") / key, _CACHE_MAGIC + header.encode() + b"\n" + code)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,123 @@
+"""What a kernel's loops issue, by its machine code: disassembled with nvdisasm, without a device."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gputop.backends.cuda.compiler.nvrtc import Cubin
+from gputop.util import install_hints
+from gputop.util.errors import Unavailable
+from gputop.util.paths import cache_dir, keep
+
+INSTRUCTION_BYTES = 16
+TENSOR = re.compile(r"HMMA|HGMMA|IMMA|DMMA")
+MATH = re.compile(rf"{TENSOR.pattern}|FFMA")
+NEVER = ("!PT", "@!PT")
+"""A predicate that is never true: ptxas pads asynchronous copies so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction of a kernel, in order."""
+
+    opcode: str
+    operands: str
+    predicate: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SassLoop:
+    """The body of a loop: what one warp issues in one turn, both sides of a branch counted."""
+
+    first: int
+    last: int
+    """Numbers of its first and last instruction in the kernel."""
+    mix: Mapping[str, int]
+    """Opcode -> how many, without those that never run."""
+
+    @property
+    def instructions(self) -> int:
+        return sum(self.mix.values())
+
+    def count(self, pattern: str) -> int:
+        """Instructions whose opcode begins with the pattern."""
+        return sum(count for opcode, count in self.mix.items() if re.match(pattern, opcode))
+
+
+def disassemble(cubin: Cubin, entry: str) -> tuple[Instruction, ...]:
+    """The kernel's instructions. Unavailable without nvdisasm, with the command that mends it."""
+    return _functions(cubin.code, cubin.source)[entry]
+
+
+@functools.lru_cache(maxsize=4)
+def _functions(code: bytes, source: str) -> dict[str, tuple[Instruction, ...]]:
+    """Every kernel of a file, kept for the next time: nvdisasm takes a second, for one as for all."""
+    kept = cache_dir("sass") / f"{hashlib.sha256(code).hexdigest()[:32]}.json"
+    try:
+        listing = json.loads(kept.read_bytes())
+    except (OSError, ValueError):
+        text = _listing(code, source)
+        keep(kept, text)
+        listing = json.loads(text)
+    return {
+        function["function-name"]: tuple(
+            Instruction(i["opcode"], i.get("operands", ""), i.get("predicate", ""))
+            for i in function["sass-instructions"]
+        )
+        for function in listing[1]
+    }
+
+
+def _listing(code: bytes, source: str) -> bytes:
+    """nvdisasm's JSON."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "kernel.cubin"
+        file.write_bytes(code)
+        done = subprocess.run([_nvdisasm(), "-json", str(file)], capture_output=True)
+    if done.returncode:
+        why = done.stderr.decode(errors="replace").strip()[:200]
+        raise Unavailable(f"nvdisasm can't read {source} ({why}); {install_hints.extra('compile')}.")
+    return done.stdout
+
+
+def loops(code: Sequence[Instruction]) -> tuple[SassLoop, ...]:
+    """Every branch that goes back, with what lies between; the branch to itself at the end is none."""
+    found = []
+    for last, instruction in enumerate(code):
+        target = re.findall(r"0x[0-9a-f]+", instruction.operands)
+        if instruction.opcode.split(".")[0] != "BRA" or not target:
+            continue
+        first = int(target[-1], 16) // INSTRUCTION_BYTES
+        if first < last:
+            body = (i.opcode for i in code[first : last + 1] if i.predicate not in NEVER)
+            found.append(SassLoop(first, last, Counter(body)))
+    return tuple(found)
+
+
+def main_loop(code: Sequence[Instruction]) -> SassLoop | None:
+    """The loop with most multiply-adds, of several alike the innermost; None where no loop has any."""
+    working = [loop for loop in loops(code) if loop.count(MATH.pattern)]
+    return max(working, key=lambda loop: (loop.count(MATH.pattern), -loop.instructions), default=None)
+
+
+def _nvdisasm() -> str:
+    found = shutil.which("nvdisasm")
+    if found is None:
+        try:
+            from cuda.pathfinder import find_nvidia_binary_utility
+        except ImportError:
+            raise Unavailable(f"nvdisasm is not installed; {install_hints.extra('compile')}.") from None
+        found = find_nvidia_binary_utility("nvdisasm")
+    if found is None:
+        raise Unavailable(f"nvdisasm is not installed; {install_hints.extra('compile')}.")
+    return str(found)

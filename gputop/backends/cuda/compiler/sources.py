@@ -1,0 +1,37 @@
+"""Where the CUDA sources lie that a backend compiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gputop.util import paths
+from gputop.util.errors import UsageError
+
+OF_PLANS = ("measure/fill.cu", "measure/alike.cu")
+"""What draws a plan's weights and tries its products, and so belongs to plans: all else there measures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where kernels lie: `folders` in the order in which they are searched."""
+
+    folders: tuple[Path, ...]
+
+    @classmethod
+    def before_ours(cls, folder: Path | None = None) -> Sources:
+        """A user's folder, where there is one, and then our own."""
+        ours = paths.kernels_dir()
+        return cls((folder, ours) if folder and folder != ours else (ours,))
+
+    def find(self, name: str) -> Path:
+        """UsageError when no folder has it."""
+        for folder in self.folders:
+            if (folder / name).is_file():
+                return folder / name
+        raise UsageError(f"Kernel source {name} is not below {' or '.join(map(str, self.folders))}.")
+
+
+def is_replaceable(name: str) -> bool:
+    """Whether a source of somebody's own is compiled in place of ours: those that measure are ours always."""
+    return not name.startswith("measure/") or name in OF_PLANS

@@ -1,0 +1,126 @@
+"""What is known of each site's kernel once it is loaded: geometry, registers, occupancy, waves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gputop.backends.cuda.bind import BoundStep
+from gputop.backends.cuda.runtime.context import Context
+from gputop.backends.cuda.runtime.graph import kernel_nodes
+from gputop.backends.cuda.runtime.launch import KernelLaunch
+from gputop.perf import occupancy
+from gputop.plan.types import LaunchInfo
+from gputop.util.errors import UsageError
+
+
+def launch_info(context: Context, bound: Sequence[BoundStep]) -> tuple[LaunchInfo, ...]:
+    """One per site that is timed, in pass order. Of a site of several launches, the first is described.
+
+    A stamped kernel's one launch counts for the first of its sites; the others show its geometry.
+    """
+    found: dict[str, LaunchInfo] = {}
+    described: dict[str, LaunchInfo] = {}
+    for step in bound:
+        site = step.step.site
+        if site not in described:
+            described[site] = _facts(context, step)
+        facts = described[site]
+        for position, part in enumerate(step.step.apart()):
+            known = found.get(part.site) or replace(facts, site=part.site, launches=0)
+            launches = 0 if position else facts.launches
+            found[part.site] = replace(known, launches=known.launches + launches)
+    return tuple(found.values())
+
+
+def kernel_counts(context: Context, bound: Sequence[BoundStep]) -> tuple[int, ...]:
+    """Kernels that each step launches: a library call may launch several."""
+    by_site: dict[str, int] = {}
+    for step in bound:
+        if step.step.site not in by_site:
+            by_site[step.step.site] = _facts(context, step).launches
+    return tuple(by_site[step.step.site] for step in bound)
+
+
+def _facts(context: Context, step: BoundStep) -> LaunchInfo:
+    """Of one instance of a step, which has run before: a library loads its kernels at the first call."""
+    lead = step.calls[0]
+    if isinstance(lead, KernelLaunch):
+        return _own(context, step, lead)
+    return _library(context, step)
+
+
+def _own(context: Context, step: BoundStep, lead: KernelLaunch) -> LaunchInfo:
+    geometry, function = lead.geometry, lead.function
+    facts = function.facts
+    resident = function.blocks_per_sm(geometry.threads, geometry.smem_bytes)
+    clustered = lead.clustered_blocks()
+    warps = -(-geometry.threads // 32)
+    known = bool(resident) and clustered != 0
+    return LaunchInfo(
+        site=step.step.site,
+        kernel=step.step.kernel.name,
+        launches=len(step.calls),
+        grid=shape(geometry.grid),
+        block=shape(geometry.block),
+        registers=facts.registers,
+        smem_bytes=facts.smem_bytes + geometry.smem_bytes,
+        spill_bytes=facts.spill_bytes,
+        occupancy_theoretical=resident * warps / _warps_per_sm(context),
+        occupancy_limiters=_limiters(context, lead),
+        waves=occupancy.waves(geometry.blocks, resident, context.sm_count, clustered) if known else None,
+        warps_in_flight=float(
+            occupancy.warps_in_flight(
+                geometry.blocks, geometry.threads, resident, context.sm_count, clustered
+            )
+        )
+        if known
+        else None,
+        blocks=geometry.blocks,
+        blocks_per_sm=resident if known else None,
+        cubin=function.cubin.digest,
+    )
+
+
+def _warps_per_sm(context: Context) -> int:
+    """As the device says, since it may be newer than the table of architectures."""
+    properties = context.properties
+    return int(properties["maxThreadsPerMultiProcessor"]) // int(properties["warpSize"])
+
+
+def _limiters(context: Context, lead: KernelLaunch) -> tuple[str, ...]:
+    facts = lead.function.facts
+    try:
+        return occupancy.theoretical(
+            context.arch,
+            lead.geometry.threads,
+            facts.registers or 0,
+            facts.smem_bytes,
+            lead.geometry.smem_bytes,
+            barriers=facts.barriers or 0,
+            cluster=lead.geometry.cluster,
+        ).limiters
+    except UsageError:
+        # An architecture newer than the table: the driver still counts, but nobody says what limits.
+        return ()
+
+
+def _library(context: Context, step: BoundStep) -> LaunchInfo:
+    every = kernel_nodes(context, step.calls, step.label)
+    nodes = kernel_nodes(context, step.calls[:1], step.label)
+    main = nodes[0] if nodes else None
+    return LaunchInfo(
+        site=step.step.site,
+        kernel=step.step.kernel.name,
+        launches=len(every),
+        library_kernel="; ".join(dict.fromkeys(node.name for node in nodes)) or None,
+        grid=shape(main.grid) if main else None,
+        block=shape(main.block) if main else None,
+        registers=main.registers if main else None,
+        smem_bytes=main.smem_bytes if main else None,
+    )
+
+
+def shape(extent: tuple[int, int, int]) -> str:
+    """`96x16x1`."""
+    return "x".join(map(str, extent))

@@ -1,0 +1,1 @@
+"""NVIDIA's libraries as kernels: cuBLAS and cuBLASLt."""

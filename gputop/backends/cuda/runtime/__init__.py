@@ -1,0 +1,1 @@
+"""The driver: context, launches, graphs, status codes, NVML."""

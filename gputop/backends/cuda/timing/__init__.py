@@ -1,0 +1,1 @@
+"""Clocks of a pass and of its kernels: events, CUPTI, stamps."""

@@ -1,0 +1,1 @@
+"""PyTorch, eager and compiled, as a baseline."""

@@ -1,0 +1,77 @@
+"""`gputop compare`: two plans paired, or one plan against a copy of itself."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from gputop.cli.command import Command
+from gputop.cli.options import add_measuring_options, add_output_options, add_plan_options, with_changes
+from gputop.cli.outcome import outcome
+from gputop.util.errors import UsageError
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    word = "RUNG[,TOGGLE=VALUE...][,SITE:KERNEL...]"
+    parser.add_argument("a", metavar="A", help=f"the plan to compare with: {word}")
+    parser.add_argument("b", metavar="B", nargs="?", help="the plan to judge")
+    parser.add_argument(
+        "--aa", action="store_true", help="pair A with an independently prepared copy of itself"
+    )
+    add_plan_options(parser, rung=False)
+    add_measuring_options(parser)
+    add_output_options(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.aa and options.b is not None:
+        raise UsageError("--aa pairs one plan with itself: give one plan, or leave --aa out.")
+    if not options.aa and options.b is None:
+        raise UsageError("compare needs two plans, or one and --aa for its noise floor.")
+
+    from gputop.cli.output import Output
+    from gputop.cli.tables.breakdown_lines import compared_lines
+    from gputop.cli.tables.window_lines import comparison_lines, copies_line
+    from gputop.cli.terminal import Terminal, print_data
+    from gputop.cli.worker_session import WorkerSession
+    from gputop.plan.plan_string import parse_word
+    from gputop.results import export
+    from gputop.results.meta_analysis import pool
+
+    output = Output.of(options)
+    a = with_changes(parse_word(options.a), options)
+    b = a if options.aa else with_changes(parse_word(options.b), options)
+    windows = []
+    with WorkerSession(options) as bench:
+        for number in range(options.windows):
+            if options.windows > 1:
+                bench.narrator.note(f"window {number + 1} of {options.windows}")
+            pinned = None if options.aa else a
+            windows.append(bench.measure(b, pinned, aa=options.aa, check_phases=output.exports))
+    outcome(lane.gate for window in windows for lane in window.lanes)
+    comparisons = [window.comparison for window in windows if window.comparison is not None]
+    if not comparisons:
+        raise UsageError(windows[-1].verdict)
+    comparison = pool(comparisons)
+    if output.shows_table:
+        terminal = Terminal.of(sys.stdout)
+        print_data(*comparison_lines(windows[-1], comparison, terminal))
+        print_data(*compared_lines(windows[-1], comparison, terminal))
+        if options.aa:
+            print_data(copies_line(comparison))
+    output.write(export.compare_csv(comparison), export.compare_json(comparison))
+    return 0
+
+
+COMMAND = Command(
+    name="compare",
+    summary="two plans paired: per phase and whole, verdict; with one plan and --aa its noise floor",
+    examples=(
+        "gputop compare cpu-loops cpu-blas --backend cpu --workload tiny --csv -",
+        "gputop compare cpu-blas cpu-blas,fold=on,w2:cpu_loops_gemm",
+        "gputop compare cpu-blas --aa",
+        "gputop compare graph torch-compile",
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)

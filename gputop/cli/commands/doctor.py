@@ -1,0 +1,86 @@
+"""`gputop doctor`: what works here, what does not, and the command that mends it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from gputop import __version__
+from gputop.cli.command import Command
+from gputop.cli.options import add_backend_option
+from gputop.util.errors import Unavailable
+
+if TYPE_CHECKING:
+    from gputop.cli.doctor_checks import Finding, Probe
+    from gputop.cli.terminal import Terminal
+
+TONES = {"ok": "good", "missing": "quiet", "broken": "bad"}
+NEEDED_BY = {"always": "everything", "cuda": "the cuda backend", "extra": "an extra"}
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_backend_option(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from gputop.cli.doctor_checks import PROBES, Asking
+    from gputop.cli.terminal import Narrator, Terminal, print_data
+
+    narrator = Narrator()
+    findings: list[tuple[Probe, Finding]] = []
+    asking = Asking()
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        try:
+            for probe, answer in [(probe, pool.submit(asking.answer, probe)) for probe in PROBES]:
+                narrator.progress(f"looking for {probe.name}, {len(findings) + 1} of {len(PROBES)}")
+                findings.append((probe, answer.result()))
+        except BaseException:
+            # Whoever ends it does not wait for a package that takes its time to load.
+            pool.shutdown(wait=False, cancel_futures=True)
+            asking.give_up()
+            raise
+    narrator.clear()
+    print_data(*_lines(findings, Terminal.of(sys.stdout)))
+    needed = ("always", "cuda") if options.backend == "cuda" else ("always",)
+    absent = [(probe, found) for probe, found in findings if probe.need in needed and found.state != "ok"]
+    if absent:
+        raise Unavailable(wanting(absent))
+    return 0
+
+
+def wanting(absent: Sequence[tuple[Probe, Finding]]) -> str:
+    """The first, and what it takes besides, command by command."""
+    (probe, first), *others = absent
+    besides: dict[str, list[str]] = {}
+    for other, finding in others:
+        if finding.mend != first.mend:
+            besides.setdefault(finding.mend, []).append(other.name)
+    sentence = f"{probe.name}, which {NEEDED_BY[probe.need]} needs: {first.detail}. Mend it: {first.mend}"
+    more = (f"{', '.join(names)}: {mend}" for mend, names in besides.items())
+    return "\nMissing besides: ".join((sentence, *more))
+
+
+def _lines(findings: Sequence[tuple[Probe, Finding]], terminal: Terminal) -> list[str]:
+    """One line a probe, and below what is not ok the command that mends it."""
+    lines = [terminal.paint(f"gputop {__version__}", "strong")]
+    width = max(len(probe.name) for probe, _ in findings)
+    for probe, finding in findings:
+        state = terminal.paint(f"{finding.state:<7}", TONES[finding.state])
+        lines.append(f"{state}  {probe.name:<{width}}  {finding.detail}  ({probe.purpose})")
+        if finding.mend:
+            lines.append(f"{'':<{9 + width}}  mend: {finding.mend}")
+    cuda = all(finding.state == "ok" for probe, finding in findings if probe.need == "cuda")
+    usable = "cpu and cuda work here" if cuda else "cpu works here, cuda does not"
+    return [*lines, "", f"backends: {usable}"]
+
+
+COMMAND = Command(
+    name="doctor",
+    summary="what works here, what does not, and the command that mends it",
+    examples=("gputop doctor", "gputop doctor --backend cuda    (exit code 3 unless a GPU can be used)"),
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,200 @@
+"""`gputop list`: every name that other commands take, and what it stands for."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from gputop import backends
+from gputop.cli.command import Command
+from gputop.cli.options import add_plan_options, kernels_dir_of, one_of, request_of, workload_of
+from gputop.util import units
+from gputop.util.errors import UsageError
+
+if TYPE_CHECKING:
+    from gputop.planner.resolver import Resolver
+
+Lines = tuple[Sequence[str], Iterable[Sequence[str]]]
+"""Headings and rows."""
+
+
+def _rungs(options: argparse.Namespace) -> Lines:
+    rows = (
+        (str(rung.number), rung.id, rung.backend, rung.kind, _prediction(rung.prediction), rung.idea)
+        for backend in _backends(options)
+        for rung in _catalog(options).rungs_of(backend)
+    )
+    return ("#", "rung", "backend", "kind", "predicted", "idea"), rows
+
+
+def _toggles(options: argparse.Namespace) -> Lines:
+    rows = (
+        (toggle.name, "|".join(toggle.values) or "N", " ".join(toggle.backends), toggle.doc)
+        for toggle in _catalog(options).toggles
+        if set(toggle.backends) & set(_backends(options))
+    )
+    return ("toggle", "values", "backends", "what it does"), rows
+
+
+def _kernels(options: argparse.Namespace) -> Lines:
+    rows = (
+        (kernel.name, kernel.backend, "+".join(kernel.covers) if kernel.fuses else " ".join(kernel.covers),
+         " ".join(kernel.maths), kernel.source or kernel.library, kernel.idea)
+        for kernel in _catalog(options).kernels.values()
+        if kernel.backend in _backends(options)
+    )  # fmt: skip
+    return ("kernel", "backend", "phases", "math", "source", "idea"), rows
+
+
+def _sites(options: argparse.Namespace) -> Lines:
+    from gputop.planner.resolver import plan_dims
+
+    workload, catalog = workload_of(options), _catalog(options)
+    measuring = _backends(options)
+    request = request_of(options, catalog.rungs_of(measuring[-1])[0].id)
+    backend = catalog.rung(request.rung).backend
+    plan = catalog.resolve(request, workload.dims, backend if backend in measuring else measuring[-1])
+    rows = (
+        (site.name, site.phase, str(site.count), str(site.rows), str(site.columns), str(site.inner or ""),
+         dict(plan.dispatch).get(site.name, plan.peer))
+        for site in catalog.sites(plan_dims(workload, plan), plan.prune)
+    )  # fmt: skip
+    return ("site", "phase", "n", "rows", "columns", "inner", f"kernel of {plan.word}"), rows
+
+
+def _phases(options: argparse.Namespace) -> Lines:
+    workload, catalog = workload_of(options), _catalog(options)
+    rows = []
+    for phase in catalog.phases:
+        works = [
+            phase.work(site, workload.dims).times(site.count) for site in phase.sites(workload.dims, False)
+        ]
+        flops, weights = sum(work.flops for work in works), sum(work.weight_bytes for work in works)
+        kernels = str(len(phase.kernels))
+        rows.append((phase.name, units.flop(flops), units.size_bytes(weights), kernels, phase.title))
+    return ("phase", f"FLOPs of {workload.name}", "weights", "kernels", "what it is"), rows
+
+
+def _workloads(options: argparse.Namespace) -> Lines:
+    from gputop.model.weights import weight_bytes
+    from gputop.model.workloads import WORKLOADS
+
+    rows = (
+        (w.name, str(d.layers), str(d.d_model), str(d.heads), str(d.d_ff), str(d.seq), str(d.vocab),
+         units.size_bytes(weight_bytes(d)))
+        for w in WORKLOADS
+        for d in (w.dims,)
+    )  # fmt: skip
+    return ("workload", "layers", "d_model", "heads", "d_ff", "seq", "vocab", "weights"), rows
+
+
+def _list_backends(options: argparse.Namespace) -> Lines:
+    from gputop.results.recording import shipped
+
+    rows = [(name, backends.load(name).available() or "usable here") for name in backends.MODULES]
+    rows.append(("replay", f"usable here; recordings shipped: {', '.join(shipped()) or 'none'}"))
+    return ("backend", "state"), rows
+
+
+def _devices(options: argparse.Namespace) -> Lines:
+    from gputop.backends.cpu.machine import cores, processor
+    from gputop.cli.doctor_checks import Absent, cuda_devices
+    from gputop.results.recording import label, read_header, shipped
+
+    rows = [("cpu", "", processor(), "", f"{cores()} cores")]
+    try:
+        rows += [
+            ("cuda", str(d.index), d.name, d.uuid, units.size_bytes(d.memory_bytes)) for d in cuda_devices()
+        ]
+    except Absent as absent:
+        rows.append(("cuda", "", f"none: {absent}", "", ""))
+    for name, path in shipped().items():
+        header = read_header(path)
+        size = units.size_bytes(header.device.memory_bytes)
+        rows.append(("replay", name, label(header), "", size))
+    return ("backend", "index", "device", "uuid", "size"), rows
+
+
+def _columns(options: argparse.Namespace) -> Lines:
+    from gputop.results.schemas import SCHEMAS
+
+    rows = ((schema.name, c.key, c.unit, c.doc) for schema in SCHEMAS for c in schema.columns)
+    return ("schema", "column", "unit", "what it holds"), rows
+
+
+def _loops(options: argparse.Namespace) -> Lines:
+    from gputop.cli import sass_loops
+
+    catalog = _catalog(options)
+    request = request_of(options, catalog.rungs_of("cuda")[0].id)
+    return sass_loops.TITLES, sass_loops.rows(catalog, workload_of(options), request)
+
+
+LISTS: Mapping[str, Callable[[argparse.Namespace], Lines]] = {
+    "rungs": _rungs,
+    "toggles": _toggles,
+    "kernels": _kernels,
+    "sites": _sites,
+    "phases": _phases,
+    "workloads": _workloads,
+    "backends": _list_backends,
+    "devices": _devices,
+    "columns": _columns,
+    "loops": _loops,
+}
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", type=one_of("list", LISTS), metavar="WHAT", help=" | ".join(LISTS))
+    add_plan_options(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from gputop.cli.tables.text_table import Heading, table
+    from gputop.cli.terminal import Terminal, print_data
+
+    titles, rows = LISTS[options.what](options)
+    terminal = Terminal.of(sys.stdout)
+    lines = table([Heading(title) for title in titles], rows, terminal.width)
+    print_data(terminal.paint(lines[0], "strong"), *lines[1:])
+    return 0
+
+
+def _catalog(options: argparse.Namespace) -> Resolver:
+    from pathlib import Path
+
+    from gputop.planner.resolver import Resolver
+
+    folder = kernels_dir_of(options)
+    return Resolver.load(Path(folder) if folder else None)
+
+
+def _backends(options: argparse.Namespace) -> tuple[str, ...]:
+    """The one asked for, or all that measure."""
+    if options.backend == "replay":
+        raise UsageError("A recording has its own names: `gputop replay FILE` shows them.")
+    return tuple(backends.MODULES) if options.backend == "auto" else (options.backend,)
+
+
+def _prediction(prediction: object) -> str:
+    from gputop.plan.types import Prediction
+
+    if not isinstance(prediction, Prediction):
+        return ""
+    return f"{units.ratio(prediction.gain)} ({prediction.source})"
+
+
+COMMAND = Command(
+    name="list",
+    summary="names that other commands take: rungs, toggles, kernels, sites, phases, columns; kernels' loops",
+    examples=(
+        "gputop list rungs --backend cpu",
+        "gputop list sites --rung cpu-pruned",
+        "gputop list columns",
+        "gputop list loops --rung wmma",
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)

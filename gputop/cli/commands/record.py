@@ -1,0 +1,78 @@
+"""`gputop record`: the ladder as a file that others can replay."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from gputop.cli.batch_sweep import batch_list
+from gputop.cli.command import Command
+from gputop.cli.options import add_measuring_options, add_plan_options
+from gputop.cli.outcome import outcome
+from gputop.util.errors import UsageError, unknown_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gputop.plan.choices import RungView
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", metavar="FILE|-", help="where to; until it is whole the lines are in FILE.partial"
+    )
+    parser.add_argument(
+        "--rungs", metavar="A,B,C", help="these rungs (default: all but those that take minutes)"
+    )
+    parser.add_argument(
+        "--batches", type=batch_list, metavar="1,2,4", help="and the rung that the screen opens on at these"
+    )
+    add_plan_options(parser, rung=False)
+    add_measuring_options(parser)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from gputop.cli.linefile import LineFile
+    from gputop.cli.recorder import Recorder
+    from gputop.cli.worker_session import WorkerSession
+    from gputop.results.recording import encode
+
+    file = LineFile(options.file)
+    with WorkerSession(options) as bench:
+        if bench.opened.device.recording:
+            raise UsageError(f"A {bench.opened.device.recording} can't be recorded again: copy its file.")
+        recorder = Recorder(bench, options)
+        try:
+            for line in recorder.lines(chosen(bench.opened.rungs, options.rungs)):
+                file.add(encode(line))
+            file.finish()
+        except BaseException:
+            if file.left:
+                bench.narrator.note(f"stopped: what was recorded is in {file.left}, which can be replayed")
+            raise
+    return outcome(recorder.gates)
+
+
+def chosen(rungs: Sequence[RungView], listed: str | None) -> list[RungView]:
+    """In the ladder's order. One that can't run here stays: why not is part of the recording."""
+    if listed is None:
+        return [rung for rung in rungs if not rung.on_request]
+    by_id = {rung.id: rung for rung in rungs}
+    names = {name.strip() for name in listed.split(",")} - {""}
+    if not names:
+        raise UsageError("--rungs needs names: --rungs A,B,C.")
+    for name in sorted(names - set(by_id)):
+        raise unknown_name("rung", name, by_id)
+    return [rung for rung in rungs if rung.id in names]
+
+
+COMMAND = Command(
+    name="record",
+    summary="run the ladder and keep it as a recording, to be replayed where there is no GPU",
+    examples=(
+        "gputop record h200.jsonl --backend cuda --batches 1,2,4,8,16,32,64,128",
+        "gputop record tiny.jsonl --backend cpu --workload tiny --rungs cpu-loops,cpu-blas --seconds 1",
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)

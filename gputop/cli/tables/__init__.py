@@ -1,0 +1,1 @@
+"""Tables and sentences on stdout: pure functions from records to lines."""

@@ -1,0 +1,109 @@
+"""A worker opened for a command: its progress told, and a lost window measured once more."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Self, TypeVar
+
+from gputop.cli.options import DEFAULT_WORKLOAD, kernels_dir_of, workload_of
+from gputop.cli.terminal import Narrator
+from gputop.ipc.client import Client
+from gputop.ipc.protocol import Opened
+from gputop.plan.types import PlanRequest
+from gputop.results.records import Window
+from gputop.util.errors import UsageError, WorkerLost
+from gputop.util.startup_trace import mark
+
+Result = TypeVar("Result")
+
+
+class WorkerSession:
+    """The worker, the opened backend and workload, for the length of a command.
+
+    ^C and faults kill the worker; otherwise it is told goodbye.
+    """
+
+    opened: Opened
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._workload = workload_of(options)
+        self._kernels_dir = kernels_dir_of(options)
+        self.narrator = Narrator()
+        self.client = Client(remote=options.remote)
+        self._shown: set[int] = set()
+        """Numbers of the recorded windows that were shown."""
+
+    def __enter__(self) -> Self:
+        try:
+            self.client.__enter__()
+            mark("gputop: opening")
+            self.opened = self.client.open(
+                self._options.backend,
+                self._workload,
+                device=self._options.device,
+                kernels_dir=self._kernels_dir,
+                on_progress=self.narrator.progress,
+            )
+            if self.opened.note:
+                self.narrator.note(self.opened.note)
+            if self.opened.device.recording:
+                self._meet_recording()
+        except BaseException:
+            self.narrator.clear()
+            self.client.kill()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        mark("gputop: saying goodbye")
+        self.narrator.clear()
+        self.client.__exit__(kind, error, trace)
+
+    def _meet_recording(self) -> None:
+        """Say what it is. UsageError where another workload than its own was asked for."""
+        own = self.opened.workload
+        if self._options.workload != DEFAULT_WORKLOAD and self._workload != own:
+            raise UsageError(f"This is a recording of {own.name}: leave --workload out, or name that.")
+        self.narrator.note(f"{self.opened.device.recording}: nothing is measured here.")
+
+    def measure(
+        self,
+        current: PlanRequest,
+        pinned: PlanRequest | None = None,
+        *,
+        aa: bool = False,
+        check_phases: bool = False,
+    ) -> Window:
+        """One window, as long as the options say.
+
+        UsageError where a recording has no other one: the same one twice is no more evidence.
+        """
+        window = self.retry_once(
+            lambda: self.client.measure(
+                current,
+                pinned,
+                seconds=self._options.seconds,
+                aa=aa,
+                check_phases=check_phases,
+                on_progress=self.narrator.progress,
+            )
+        )
+        if window.device.recording:
+            if window.number in self._shown:
+                raise UsageError(f"The recording has no more than {len(self._shown)} of these windows.")
+            self._shown.add(window.number)
+        return window
+
+    def retry_once(self, work: Callable[[], Result]) -> Result:
+        """`work`, and where the worker is lost in it, once more with a new one; then WorkerLost."""
+        try:
+            result = work()
+        except WorkerLost as lost:
+            self.narrator.note(str(lost))
+            self.narrator.note("That window is lost. Starting a new worker and measuring it again.")
+            self.client.restart(on_progress=self.narrator.progress)
+            result = work()
+        self.narrator.clear()
+        return result

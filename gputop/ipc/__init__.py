@@ -1,0 +1,1 @@
+"""The boundary between the two processes: protocol, client, worker."""

@@ -1,0 +1,177 @@
+"""The contract between client and worker: typed JSON lines, one message a line, validated on both sides.
+
+The worker greets with `Hello`. Each request carries an id; its answer is any number of `Progress`
+events with that id, then exactly one closing event (`Opened`, `Resolved`, `Measured`, `LadderDone`,
+`Checked`, `Calibrated`, `Failed`). `Stop` and `Bye` have no answer.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from gputop.plan.choices import PlanView, RungView
+from gputop.plan.types import PlanRequest, Workload
+from gputop.results.ladder import Ladder
+from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
+from gputop.util.errors import UsageError
+
+PROTOCOL_VERSION = 1
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of everything on the wire. A request's id is stamped by the client when it sends it."""
+
+
+class Open(Message, tag="open", frozen=True, kw_only=True):
+    """Open a backend on a workload. The worker serves one at a time; a second Open replaces it."""
+
+    id: int = 0
+    backend: str
+    workload: Workload
+    device: str | None = None
+    kernels_dir: str | None = None
+
+
+class Resolve(Message, tag="resolve", frozen=True, kw_only=True):
+    id: int = 0
+    request: PlanRequest
+
+
+class Measure(Message, tag="measure", frozen=True, kw_only=True):
+    """One window: the current plan, and the pinned one alternately where there is one."""
+
+    id: int = 0
+    current: PlanRequest
+    pinned: PlanRequest | None = None
+    seconds: float | None = None
+    aa: bool = False
+    """Pair the current plan with an independently prepared copy of itself."""
+    check_phases: bool = False
+    """Run the phase gate too, before the window."""
+    first_look: bool = False
+    """Show something soon: advice, and ceilings still to be measured, are left to a later window."""
+
+
+class MeasureLadder(Message, tag="ladder", frozen=True, kw_only=True):
+    id: int = 0
+    requests: tuple[PlanRequest, ...]
+    seconds: float | None = None
+    check_phases: bool = False
+    """Run the phase gate of each too, before the window."""
+
+
+class Check(Message, tag="check", frozen=True, kw_only=True):
+    """Both gates of one plan."""
+
+    id: int = 0
+    request: PlanRequest
+
+
+class Calibrate(Message, tag="calibrate", frozen=True, kw_only=True):
+    id: int = 0
+    force: bool = False
+
+
+class Stop(Message, tag="stop", frozen=True, kw_only=True):
+    """End the window under way; its request closes as usual."""
+
+
+class Bye(Message, tag="bye", frozen=True, kw_only=True):
+    """The worker gives everything back and exits 0."""
+
+
+Request = Open | Resolve | Measure | MeasureLadder | Check | Calibrate | Stop | Bye
+
+
+class Hello(Message, tag="hello", frozen=True, kw_only=True):
+    protocol: int
+    version: str
+    pid: int
+    host: str
+
+
+class Progress(Message, tag="progress", frozen=True, kw_only=True):
+    """Something long goes on; extends the request's deadline."""
+
+    id: int
+    text: str
+
+
+class Opened(Message, tag="opened", frozen=True, kw_only=True):
+    id: int
+    device: DeviceFacts
+    workload: Workload
+    rungs: tuple[RungView, ...]
+    default_rung: str
+    note: str = ""
+    """What else there would be to measure on and why it is not used; empty where there is nothing."""
+
+
+class Resolved(Message, tag="resolved", frozen=True, kw_only=True):
+    id: int
+    view: PlanView
+
+
+class Measured(Message, tag="measured", frozen=True, kw_only=True):
+    """Closes a Measure with its one window."""
+
+    id: int
+    window: Window
+
+
+class LadderDone(Message, tag="ladder-done", frozen=True, kw_only=True):
+    id: int
+    ladder: Ladder
+
+
+class Checked(Message, tag="checked", frozen=True, kw_only=True):
+    id: int
+    gate: Gate
+
+
+class Calibrated(Message, tag="calibrated", frozen=True, kw_only=True):
+    id: int
+    ceilings: Ceilings
+
+
+class Failed(Message, tag="failed", frozen=True, kw_only=True):
+    """The request could not be done; the worker goes on unless it says `fatal`."""
+
+    id: int
+    exit_code: int
+    message: str
+    fatal: bool = False
+    """The device context is lost: the client must start a new worker."""
+
+
+Event = Hello | Progress | Opened | Resolved | Measured | LadderDone | Checked | Calibrated | Failed
+
+T = TypeVar("T")
+
+_encoder = msgspec.json.Encoder()
+_requests = msgspec.json.Decoder(Request)
+_events = msgspec.json.Decoder(Event)
+
+
+def encode(message: Message) -> bytes:
+    """One line, newline included."""
+    return _encoder.encode(message) + b"\n"
+
+
+def decode_request(line: bytes) -> Request:
+    """UsageError for a line that is no request."""
+    return _decode(_requests, line)
+
+
+def decode_event(line: bytes) -> Event:
+    """UsageError for a line that is no event."""
+    return _decode(_events, line)
+
+
+def _decode(decoder: msgspec.json.Decoder[T], line: bytes) -> T:
+    try:
+        return decoder.decode(line)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"Broken protocol line ({error}): {line[:120]!r}") from error

@@ -1,0 +1,282 @@
+"""The measuring process: one session, driven by protocol lines on stdin, answering on its own descriptor.
+
+Ends when it is told goodbye or its stdin closes. Never imports a user interface.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, BinaryIO
+
+from gputop import __version__
+from gputop.backends import warm_up
+from gputop.ipc.protocol import (
+    PROTOCOL_VERSION,
+    Bye,
+    Calibrate,
+    Calibrated,
+    Check,
+    Checked,
+    Event,
+    Failed,
+    Hello,
+    LadderDone,
+    Measure,
+    Measured,
+    MeasureLadder,
+    Open,
+    Opened,
+    Progress,
+    Request,
+    Resolve,
+    Resolved,
+    Stop,
+    decode_request,
+    encode,
+)
+from gputop.util import heartbeat
+from gputop.util.errors import DeviceLost, GputopError, UsageError, WorkerLost
+from gputop.util.startup_trace import mark
+
+if TYPE_CHECKING:
+    from gputop.session import Replay, Session
+
+PROGRESS_PER_S = 5.0
+PROGRESS_BURST = 5.0
+"""Short steps in a row are all told; a flood is thinned to the rate above."""
+SWITCH_S = 2e-4
+"""How long a thread busy in Python keeps others waiting. Those that draw the weights call NumPy thousands of
+times, and beside one that loads modules each call would wait for Python's own 5 ms."""
+LAST_STEP_S = 5.0
+"""How long the step under way may take after the client is gone."""
+
+
+def main() -> int:
+    """Serve until told goodbye; returns the exit code."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    faulthandler.enable()
+    sys.setswitchinterval(SWITCH_S)
+    mark("worker: started")
+    requests, events = _take_descriptors()
+    try:
+        _Worker(requests, events).serve()
+    except BrokenPipeError:
+        # The client is gone: there is nobody to tell.
+        return 0
+    return 0
+
+
+def _take_descriptors() -> tuple[BinaryIO, int]:
+    """The protocol's own copies of fd 0 (a stream) and 1; those then lead nowhere and to stderr.
+
+    So neither a library's print nor a child process's read can break into the conversation.
+    """
+    requests = os.fdopen(os.dup(0), "rb")
+    events = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nowhere, 0)
+    os.close(nowhere)
+    os.dup2(2, 1)
+    return requests, events
+
+
+@dataclass(slots=True)
+class _Job:
+    request: Request
+    stop: threading.Event = field(default_factory=threading.Event)
+
+
+class _Budget:
+    """A token bucket: bursts up to `PROGRESS_BURST`, on average `PROGRESS_PER_S`."""
+
+    def __init__(self) -> None:
+        self._tokens = PROGRESS_BURST
+        self._at = time.monotonic()
+
+    def take(self) -> bool:
+        now = time.monotonic()
+        self._tokens = min(PROGRESS_BURST, self._tokens + (now - self._at) * PROGRESS_PER_S)
+        self._at = now
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
+
+class _Worker:
+    """Requests are read on one thread, so that Stop is seen during a window, and served on the main one."""
+
+    def __init__(self, requests: BinaryIO, events: int) -> None:
+        self._requests = requests
+        self._events = events
+        self._emit_lock = threading.Lock()
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._newest: _Job | None = None
+        self._budget = _Budget()
+        self._session: Session | Replay | None = None
+        self._served = threading.Event()
+
+    def serve(self) -> None:
+        """Greet, then answer requests in order until Bye or the end of stdin."""
+        self._emit(
+            Hello(protocol=PROTOCOL_VERSION, version=__version__, pid=os.getpid(), host=socket.gethostname())
+        )
+        threading.Thread(target=self._read, name="requests", daemon=True).start()
+        # Loaded while the client gets ready: both are waited for.
+        import gputop.session  # noqa: F401
+
+        try:
+            while (job := self._jobs.get()) is not None:
+                mark(f"worker: {type(job.request).__name__}")
+                self._emit(self._answer(job))
+                mark("worker: answered")
+        finally:
+            if self._session is not None:
+                self._session.close()
+            self._served.set()
+
+    def _read(self) -> None:
+        """Queue requests until the client leaves; Stop acts at once."""
+        try:
+            self._take_requests()
+        finally:
+            self._jobs.put(None)
+        if self._newest is not None:
+            self._newest.stop.set()
+        if not self._served.wait(LAST_STEP_S):
+            os._exit(0)
+
+    def _take_requests(self) -> None:
+        for line in self._requests:
+            try:
+                request = decode_request(line)
+            except UsageError as error:
+                self._emit(Failed(id=0, exit_code=error.exit_code, message=str(error)))
+                continue
+            if isinstance(request, Bye):
+                return
+            if isinstance(request, Stop):
+                # The client asks one thing at a time: the newest job is the one under way, begun or not.
+                if self._newest is not None:
+                    self._newest.stop.set()
+                continue
+            if isinstance(request, Open) and self._session is None:
+                warm_up(request.backend, request.workload, request.device)
+            self._newest = _Job(request)
+            self._jobs.put(self._newest)
+
+    def _answer(self, job: _Job) -> Event:
+        """The closing event of a request, whatever happens to it."""
+        request = job.request
+        assert not isinstance(request, Stop | Bye)
+        try:
+            with heartbeat.on_heartbeat(self._teller(request.id)) as say:
+                return self._do(request, job.stop, say)
+        except GputopError as error:
+            fatal = isinstance(error, DeviceLost)
+            return Failed(id=request.id, exit_code=error.exit_code, message=str(error), fatal=fatal)
+        except BrokenPipeError:
+            raise
+        except MemoryError:
+            traceback.print_exc()
+            message = "There is not enough memory for this plan on this workload: take a smaller batch."
+            return Failed(id=request.id, exit_code=UsageError.exit_code, message=message)
+        except Exception as error:
+            traceback.print_exc()
+            what = f"{type(error).__name__}: {error}".splitlines()[0]
+            doing = type(request).__name__.lower()
+            message = f"The worker failed at {doing} ({what}); its log has the details."
+            return Failed(id=request.id, exit_code=WorkerLost.exit_code, message=message)
+
+    def _do(self, request: Request, stop: threading.Event, say: Callable[[str], None]) -> Event:
+        match request:
+            case Open():
+                return self._open(request, say)
+            case Resolve():
+                return Resolved(id=request.id, view=self._opened().view(request.request))
+            case Measure():
+                window = self._opened().measure(
+                    request.current,
+                    request.pinned,
+                    seconds=request.seconds,
+                    aa=request.aa,
+                    check_phases=request.check_phases,
+                    first_look=request.first_look,
+                    stop=stop.is_set,
+                    say=say,
+                )
+                return Measured(id=request.id, window=window)
+            case MeasureLadder():
+                ladder = self._opened().measure_ladder(
+                    request.requests,
+                    request.seconds,
+                    stop.is_set,
+                    say,
+                    check_phases=request.check_phases,
+                )
+                return LadderDone(id=request.id, ladder=ladder)
+            case Check():
+                return Checked(id=request.id, gate=self._opened().check(request.request, say))
+            case Calibrate():
+                return Calibrated(id=request.id, ceilings=self._opened().calibrate(request.force, say))
+            case Stop() | Bye():
+                raise AssertionError("handled by the reader")
+
+    def _open(self, request: Open, say: Callable[[str], None]) -> Opened:
+        from gputop.session import REPLAY, open_session
+
+        # A recording takes no memory: where it can't be read, the session before goes on.
+        if self._session is not None and request.backend != REPLAY:
+            self._session.close()
+            self._session = None
+        session = open_session(
+            request.backend,
+            request.workload,
+            device=request.device,
+            kernels_dir=request.kernels_dir,
+            say=say,
+        )
+        if self._session is not None:
+            self._session.close()
+        self._session = session
+        return Opened(
+            id=request.id,
+            device=session.facts,
+            workload=session.workload,
+            rungs=session.rung_views(),
+            default_rung=session.default_rung,
+            note=session.note,
+        )
+
+    def _opened(self) -> Session | Replay:
+        if self._session is None:
+            raise UsageError("Nothing is open: the first request must be open.")
+        return self._session
+
+    def _teller(self, request_id: int) -> Callable[[str], None]:
+        def say(text: str) -> None:
+            mark(f"worker: {text}")
+            if self._budget.take():
+                self._emit(Progress(id=request_id, text=text))
+
+        return say
+
+    def _emit(self, event: Event) -> None:
+        line = memoryview(encode(event))
+        with self._emit_lock:
+            while line:
+                line = line[os.write(self._events, line) :]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

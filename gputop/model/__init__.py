@@ -1,0 +1,1 @@
+"""GPT-2 itself: workloads, weights and their random numbers, activation buffers."""

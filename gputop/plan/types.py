@@ -1,0 +1,377 @@
+"""The words of design.md as frozen records. Standard library only; nothing here computes costs.
+
+Sizes are element counts, bytes end in `_bytes`, seconds in `_s`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from gputop.plan.traffic import Traffic, Work
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.floating[Any]]
+
+Math = Literal["fp32", "tf32", "bf16"]
+Layout = Literal["row", "transposed"]
+"""`row`: a weight is [out, in], one output's weights consecutive. `transposed`: [in, out]."""
+
+LAYERNORM_EPS = 1e-5
+WORD_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Dims:
+    """The model's sizes and the question asked of it."""
+
+    layers: int
+    d_model: int
+    heads: int
+    d_ff: int
+    seq: int
+    vocab: int
+    batch: int = 1
+
+    @property
+    def d_head(self) -> int:
+        return self.d_model // self.heads
+
+    @property
+    def tokens(self) -> int:
+        """Rows of the token matrix: batch x seq."""
+        return self.batch * self.seq
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A named model with the seed of its weights and tokens."""
+
+    name: str
+    dims: Dims
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A phase at its number of rows: where a kernel is chosen."""
+
+    name: str
+    """`w1`, in a pruned last layer `w1@1`, `kv`, `q@1`."""
+    phase: str
+    rows: int
+    """Rows of output: batch x seq, or batch where only the last token is asked for."""
+    columns: int
+    """Width of the output; for a GEMM its N."""
+    inner: int
+    """For a GEMM its K, else 0."""
+    layers: tuple[int, int]
+    """Half-open range of layers; (0, 1) for a phase that stands outside the layers."""
+    folded: bool = False
+    """Whether the weights after a layernorm hold its gain and shift: they are then no part of its work."""
+
+    @property
+    def count(self) -> int:
+        """Instances in one pass."""
+        return self.layers[1] - self.layers[0]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A rectangle of an activation buffer, by name; backends bind it to memory."""
+
+    buffer: str
+    slot: int
+    """Which copy of the buffer: its layer when every layer is kept, 0 when timed."""
+    rows: int
+    columns: int
+    ld: int
+    """Elements from one row of the view to its next."""
+    offset: int = 0
+    """Elements from the slot's start to the view's first element."""
+
+
+@dataclass(frozen=True, slots=True)
+class WeightView:
+    """The outputs [start, start + outs) of one weight tensor in the plan's layout, or of a vector."""
+
+    tensor: str
+    """`embedding position gain1 shift1 wqkv bqkv wo bo gain2 shift2 w1 b1 w2 b2 gainf shiftf whead bhead`."""
+    layer: int
+    """0 for tensors that stand outside the layers."""
+    start: int
+    outs: int
+    ld: int = 1
+    """Elements between consecutive rows as stored in the plan's layout; 1 for a vector."""
+    offset: int = 0
+    """Elements from the tensor's start (of that layer) to the first element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Workspace private to one step, shared by all its instances."""
+
+    name: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One instance of a phase with its operands: what a kernel is given and what the gate checks."""
+
+    site: Site
+    layer: int
+    inputs: tuple[tuple[str, View | WeightView], ...]
+    """Role -> operand. GEMM: `a w bias residual`; layernorm: `x gain shift`; attention: `q k v`;
+    embed: `tokens embedding position`. A role that the plan does without is absent."""
+    output: View
+    relu: bool = False
+
+    def operand(self, role: str) -> View | WeightView | None:
+        """The operand in this role, or None."""
+        return dict(self.inputs).get(role)
+
+
+Argument = View | WeightView | Scratch | int | float | None
+"""Kernel argument. The first three and None (a null pointer) pack as 8 bytes, int as i32, float as f32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One kernel launch. `args` fill the kernel's single by-value struct: all pointers first."""
+
+    entry: str
+    grid: tuple[int, int, int]
+    """(0, 0, 0) of a cooperative launch: one wave, (blocks that an SM holds of it x SMs, 1, 1)."""
+    block: tuple[int, int, int]
+    args: tuple[Argument, ...]
+    source: str = ""
+    """The .cu below kernels/, when it is not the kernel's own (pointwise helpers)."""
+    smem_bytes: int = 0
+    """Dynamic shared memory."""
+    cluster: int = 1
+    """Blocks of a cluster, along x."""
+    cooperative: bool = False
+    pdl: bool = False
+    """In a plan with `pdl` it may start while the launch before drains: it waits before it reads."""
+    library: str = ""
+    """`cublas` or `cublaslt` instead of an entry of ours; then `entry` names the operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One implementation of one or more phases."""
+
+    name: str
+    backend: str
+    idea: str
+    covers: tuple[str, ...]
+    """Phases it can compute. With `fuses`, it computes all of them in one launch."""
+    entries: tuple[str, ...] = ()
+    """Functions in `source`; for cpu the function in the cpu backend's kernel table."""
+    source: str = ""
+    """`<family>/<nn>_<idea>.cu` below kernels/; empty for cpu and library kernels."""
+    fuses: bool = False
+    stamped: bool = False
+    """With `fuses`: it writes every task's output to memory and notes when each of its tasks ends, so that
+    gate, model and phase table see them apart. The notes are a `Scratch` named `stamps`: of each task's
+    end, and before them of the first one's begin, cycles and nanoseconds as two int64."""
+    maths: tuple[Math, ...] = ("fp32", "tf32", "bf16")
+    layouts: tuple[Layout, ...] = ("row", "transposed")
+    fused_stores: bool = False
+    """Whether it can write bias, ReLU and residual in its own store."""
+    library: str = ""
+    min_arch: int = 80
+    only_arch: str = ""
+    """`sm_90`: its instructions exist there alone."""
+    bitwise_row_invariant: bool = True
+    """Whether equal rows of input give equal bits wherever they stand. A BLAS need not: it chooses code by
+    a row's place in its block, and so rounds in another order."""
+    limits: Callable[[Task, Plan, Dims], str | None] | None = None
+    """Why it can't take this task (`needs K a multiple of 16, got 100`), or None."""
+    launches: Callable[[tuple[Task, ...], Plan, Dims], tuple[Launch, ...]] | None = None
+    """Given the tasks it covers in one go: one task, or with `fuses` several in pass order."""
+    traffic: Callable[[tuple[Task, ...], Plan, Dims], Traffic] | None = None
+    """Of one such go."""
+
+
+KernelKind = Literal["gemm", "attention", "pointwise", "other"]
+"""What a kernel does, so far as passes of different make can be set side by side. `pointwise`: a row or an
+element at a time, layernorm and lookups included. `other`: not known, or of several kinds."""
+KINDS: tuple[KernelKind, ...] = ("gemm", "attention", "pointwise", "other")
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A named step of the pass."""
+
+    name: str
+    title: str
+    order: int
+    work: Callable[[Site, Dims], Work]
+    reference: Callable[[Mapping[str, Array], Task, Dims], Array]
+    """float64 in, float64 out; operands by role, weights as [out, in]."""
+    sites: Callable[[Dims, bool], tuple[Site, ...]]
+    """(dims, pruned) -> where it runs."""
+    task: Callable[[Site, int, Plan, Dims, bool], Task]
+    """(site, layer, plan, dims, keep_layers) -> operands."""
+    kernels: tuple[Kernel, ...]
+    tolerances: Mapping[Math, float]
+    """Worst-row relative error allowed, by the plan's math."""
+    place: Literal["before", "layer", "after"] = "layer"
+    """Whether it runs once before the layers, in each, or once after them."""
+    kind: KernelKind = "pointwise"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that fixes a runnable pass."""
+
+    backend: str
+    rung: str
+    dispatch: tuple[tuple[str, str], ...]
+    """Every site of the pass -> kernel name."""
+    layout: Layout = "row"
+    math: Math = "fp32"
+    fold: bool = False
+    """Layernorm scale and shift folded into the next weights."""
+    fused_stores: bool = False
+    fused_qkv: bool = False
+    prune: bool = False
+    graph: bool = False
+    pdl: bool = False
+    threads: Literal["1", "all"] = "1"
+    """BLAS threads of the cpu backend."""
+    batch: int = 1
+    peer: str = ""
+    """A framework that runs the whole pass instead of our kernels."""
+    word: str = ""
+    """How `compare` would spell this plan: RUNG[,TOGGLE=VALUE...][,SITE:KERNEL...]."""
+
+    def change(self, **fields: Any) -> Plan:
+        return replace(self, **fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One kernel and the consecutive tasks it computes: what a backend binds and times."""
+
+    kernel: Kernel
+    tasks: tuple[Task, ...]
+
+    @property
+    def site(self) -> str:
+        """`w1`, or for a fused kernel `ln2+w1`; a site that occurs several times stands once."""
+        return "+".join(dict.fromkeys(task.site.name for task in self.tasks))
+
+    def apart(self) -> tuple[Step, ...]:
+        """One step a task where the kernel stamps its tasks, else this one: what is checked and timed."""
+        if not self.kernel.stamped:
+            return (self,)
+        return tuple(Step(self.kernel, (task,)) for task in self.tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A rung's gain over the rung before, written down before it was measured."""
+
+    gain: float
+    """Time before / time after, of the whole pass; of one sequence where the batch changes."""
+    lo: float
+    hi: float
+    source: Literal["sass", "floor", "phase table", "intuition"]
+    first: Prediction | None = None
+    """What was written down first, where the gain was foretold anew."""
+    revised: str = ""
+    """When that was, as in `revised when ...`."""
+
+    def holds(self, gain: float | None, lo: float | None, hi: float | None) -> bool | None:
+        """Whether a gain with its 99 % interval is as predicted; None where that straddles a bound.
+
+        Without an interval the gain alone decides; None without a gain.
+        """
+        low, high = (gain if end is None else end for end in (lo, hi))
+        if low is None or high is None:
+            return None
+        if self.lo <= low and high <= self.hi:
+            return True
+        return False if high < self.lo or self.hi < low else None
+
+
+RungKind = Literal["ladder", "oracle", "peer"]
+Feature = Literal["fusion", "flash", "graph"]
+"""What a framework does of its own accord: pointwise work fused, attention in one kernel, a graph a pass."""
+Verdict = Literal["FASTER", "SLOWER", "SAME", "UNRESOLVED"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """A named plan, written as its change against another rung."""
+
+    id: str
+    number: int
+    """As in the seed; oracles and peers share the number they stand beside."""
+    backend: str
+    idea: str
+    before: str | None
+    """The rung it changes; None for the first of its backend."""
+    fields: tuple[tuple[str, Any], ...] = ()
+    use: tuple[tuple[str, str | tuple[str, ...]], ...] = ()
+    """site or phase -> kernel, or several of which the first that device, math and layout allow is taken.
+    A phase's entry serves its `@1`, `kv` and `q@1` sites too."""
+    kind: RungKind = "ladder"
+    prediction: Prediction | None = None
+    on_request: bool = False
+    """Takes minutes to prepare: measured only where it is asked for by name."""
+    features: tuple[Feature, ...] = ()
+    """Of a peer: what its time is forecast from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toggle:
+    """One field of the plan other than dispatch, flipped by name."""
+
+    name: str
+    field: str
+    values: tuple[str, ...]
+    """As written on the command line; empty: a positive integer."""
+    doc: str
+    backends: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """A plan as a user asks for it, not yet resolved."""
+
+    rung: str
+    sets: tuple[tuple[str, str], ...] = ()
+    uses: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchInfo:
+    """What is known of a site's kernel on this device before it is timed; None is unknown."""
+
+    site: str
+    kernel: str
+    launches: int
+    """In one pass, all instances."""
+    library_kernel: str | None = None
+    grid: str | None = None
+    block: str | None = None
+    registers: int | None = None
+    smem_bytes: int | None = None
+    spill_bytes: int | None = None
+    occupancy_theoretical: float | None = None
+    occupancy_limiters: tuple[str, ...] = ()
+    waves: float | None = None
+    warps_in_flight: float | None = None
+    cubin: str | None = None
+    blocks: int | None = None
+    """Thread blocks of the launch that does the work (its grid as a number)."""
+    blocks_per_sm: int | None = None
+    """Blocks of that launch that an SM holds at once."""

@@ -1,0 +1,98 @@
+"""What every measurement of a session works with: one backend, one catalog, and what was learnt so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from gputop import __version__
+from gputop.backends.base import Backend, Say
+from gputop.plan.types import Dims, LaunchInfo, Plan, PlanRequest, Step
+from gputop.planner.resolver import Resolver, plan_dims
+from gputop.results.records import Ceilings, Health, Row
+from gputop.session import advice
+from gputop.session.aa_noise import NoiseFloors
+from gputop.session.cost_model import Machine, SiteModel, plan_floors, question_floors, site_models
+from gputop.session.prepared_plans import PreparedLanes
+from gputop.session.rows import PlanModel
+from gputop.session.sampling import LaneSamples
+
+
+class SessionContext:
+    """Resolves plans, and reads what was sampled against ceilings and model."""
+
+    def __init__(self, backend: Backend, catalog: Resolver) -> None:
+        self.backend = backend
+        self.workload = backend.workload
+        self.facts = backend.facts()
+        self.catalog = catalog.on(self.facts.arch)
+        self.versions = f"gputop {__version__}, {self.facts.versions}"
+        self.lanes = PreparedLanes(backend, self.catalog)
+        self.noise = NoiseFloors(backend.aa_minimum)
+        self.windows = 0
+        """Windows begun so far."""
+        self._ceilings: Ceilings | None = None
+        self._neighbours: dict[tuple[str, str], tuple[advice.Neighbour, ...]] = {}
+        """By plan and the site that is to spend less."""
+
+    def resolve(self, request: PlanRequest) -> Plan:
+        """UsageError for what can't run here, with why."""
+        return self.catalog.resolve(request, self.workload.dims, self.backend.name)
+
+    def dims(self, plan: Plan) -> Dims:
+        return plan_dims(self.workload, plan)
+
+    def ceilings(self, say: Say, *, force: bool = False) -> Ceilings:
+        """Measured at first use."""
+        if self._ceilings is None or force:
+            self._ceilings = self.backend.ceilings(force, say)
+            self._neighbours.clear()
+        return self._ceilings
+
+    def machine(self, say: Say, health: Health, *, measure: bool = True) -> Machine:
+        """Without `measure`, ceilings that are known nowhere are left out."""
+        if measure or self.backend.kept_ceilings() is not None:
+            return Machine(self.facts, self.ceilings(say), health.sm_clock_hz)
+        return Machine(self.facts, self._no_ceilings(), health.sm_clock_hz)
+
+    def notes(self, plans: Iterable[Plan]) -> tuple[str, ...]:
+        """What these plans' words do not say of them here."""
+        return tuple(dict.fromkeys(note for plan in plans if (note := self.backend.note(plan))))
+
+    def physics(self, plan: Plan, lane: LaneSamples, machine: Machine) -> PlanModel:
+        """Floors and terms of a prepared plan."""
+        dims = self.dims(plan)
+        facts = {fact.site: fact for fact in lane.prepared.facts()}
+        return PlanModel(
+            sites=self._models(plan, lane.prepared.steps, machine, facts),
+            plan_floors=plan_floors(self.catalog, plan, dims, machine),
+            question_floors=question_floors(self.catalog, plan, dims, machine),
+            has_ceilings=bool(machine.ceilings.items),
+        )
+
+    def advice(self, plan: Plan, rows: tuple[Row, ...], physics: PlanModel, machine: Machine) -> str:
+        """The line of advice for a measured plan; empty for a framework's pass, which offers no choice."""
+        worst = advice.worst_site(rows)
+        if plan.peer or worst is None:
+            return ""
+        key = (plan.word, worst)
+        if key not in self._neighbours:
+            self._neighbours[key] = advice.neighbours(
+                self.catalog,
+                plan,
+                self.dims(plan),
+                worst,
+                lambda other: self._models(other, self.catalog.steps(other, self.dims(other)), machine, {}),
+            )
+        return advice.advise(rows, physics.sites, self._neighbours[key])
+
+    def _no_ceilings(self) -> Ceilings:
+        return Ceilings(self.facts.name, self.facts.driver, "", (), self.facts.versions)
+
+    def close(self) -> None:
+        self.lanes.close()
+        self.backend.close()
+
+    def _models(
+        self, plan: Plan, steps: tuple[Step, ...], machine: Machine, facts: Mapping[str, LaunchInfo]
+    ) -> tuple[SiteModel, ...]:
+        return site_models(self.catalog, plan, self.dims(plan), steps, machine, facts)

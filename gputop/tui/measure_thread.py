@@ -1,0 +1,360 @@
+"""The thread that owns the client: it measures what the screen wishes for, one window after another.
+
+The screen never waits for it. A new wish ends the window under way; everything it learns crosses
+over as one frozen message.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from textual.message import Message
+
+from gputop.ipc.client import OnProgress
+from gputop.ipc.log import WorkerLog
+from gputop.ipc.protocol import Opened
+from gputop.plan.choices import PlanView
+from gputop.plan.types import PlanRequest, Workload
+from gputop.results.ladder import Ladder
+from gputop.results.records import Gate, Window
+from gputop.tui.messages import (
+    CannotOpen,
+    CheckFailed,
+    DeviceReady,
+    GateChecked,
+    LadderReady,
+    NotReopened,
+    PlanReady,
+    PlanRefused,
+    Reopened,
+    Said,
+    WindowFailed,
+    WindowReady,
+    WorkerDied,
+)
+from gputop.tui.options import Options
+from gputop.tui.state import PlanPair, State, device_ready
+from gputop.util.errors import GputopError, WorkerLost
+
+LOSSES_IN_A_ROW = 3
+"""A worker that dies this often without one window between is not started again by itself."""
+FIRST_LOOK_S = 0.5
+"""The first window takes a sample or two, so that something stands on the screen soon."""
+FAREWELL_S = 1.0
+"""How long quitting waits for the call under way before the worker is killed."""
+
+
+class Measurer(Protocol):
+    """What the sampler needs of a client."""
+
+    log: WorkerLog
+
+    def start(self) -> object: ...
+
+    def open(
+        self,
+        backend: str,
+        workload: Workload,
+        *,
+        device: str | None = None,
+        kernels_dir: str | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Opened: ...
+
+    def resolve(self, request: PlanRequest) -> PlanView: ...
+
+    def measure(
+        self,
+        current: PlanRequest,
+        pinned: PlanRequest | None = None,
+        *,
+        seconds: float | None = None,
+        first_look: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> Window: ...
+
+    def measure_ladder(
+        self, requests: Sequence[PlanRequest], *, on_progress: OnProgress | None = None
+    ) -> Ladder: ...
+
+    def check(self, request: PlanRequest, *, on_progress: OnProgress | None = None) -> Gate: ...
+
+    def stop(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def restart(self, *, on_progress: OnProgress | None = None) -> Opened | None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureRequest:
+    """What the screen would like to see measured."""
+
+    pair: PlanPair | None = None
+    measuring: bool = True
+
+
+class Sampler(threading.Thread):
+    """Owns one client from its start to its end."""
+
+    def __init__(self, client: Measurer, options: Options, post: Callable[[Message], object]) -> None:
+        """`post` must be safe to call from another thread, as Textual's post_message is."""
+        super().__init__(name="sampler", daemon=True)
+        self._client = client
+        self._options = options
+        self._post = post
+        self._changed = threading.Condition()
+        self._wish = MeasureRequest()
+        self._resolved: set[PlanRequest] = set()
+        self._checks: deque[PlanRequest] = deque()
+        self._next_options: Options | None = None
+        """What to open in place of what is open."""
+        self._settled: PlanPair | None = None
+        """A pair that needs no further window: it is refused, recorded, fails its gate, or can't be run."""
+        self._under_way: PlanPair | None = None
+        self._losses = 0
+        self._lost = False
+        self._shown = False
+        """Whether a window has come back yet."""
+        self._ladder_asked = True
+        """Whether there is nothing to ask: only a recording's ladder is there for the asking."""
+        self._finished = False
+
+    # Called from the screen's thread
+
+    def want(self, wish: MeasureRequest) -> None:
+        """Measure this from here on; a window of anything else ends early."""
+        with self._changed:
+            if wish == self._wish:
+                return
+            self._wish = wish
+            self._settled = None
+            if wish.measuring and self._lost:
+                self._losses = 0
+            cut = self._under_way is not None and (not wish.measuring or self._under_way != wish.pair)
+            self._changed.notify()
+        if cut:
+            self._client.stop()
+
+    def check(self, request: PlanRequest) -> None:
+        """Run both gates of a plan, before its next window."""
+        with self._changed:
+            self._checks.append(request)
+            cut = self._under_way is not None
+            self._changed.notify()
+        if cut:
+            self._client.stop()
+
+    def reopen(self, options: Options) -> None:
+        """Open something else; where that can't be had, go on with what is open."""
+        with self._changed:
+            self._next_options = options
+            if self._lost:
+                self._losses = 0
+            cut = self._under_way is not None
+            self._changed.notify()
+        if cut:
+            self._client.stop()
+
+    def finish(self) -> None:
+        """End the thread and the worker; returns when both are gone."""
+        with self._changed:
+            self._finished = True
+            self._changed.notify()
+        self._client.stop()
+        self.join(FAREWELL_S)
+        if self.is_alive():
+            self._client.kill()
+            self.join()
+
+    # The thread
+
+    def run(self) -> None:
+        try:
+            if self._open():
+                while (job := self._next_job()) is not None:
+                    self._guarded(job)
+        finally:
+            self._client.close()
+
+    def _open(self) -> bool:
+        """Whether there is something to show: not where the device or the named plan can't be had."""
+        self._say("starting the worker")
+        view = None
+        try:
+            self._client.start()
+            opened = self._open_with(self._options)
+            # What the screen is going to wish for; it may still be busy putting itself together.
+            pair = device_ready(State(), opened, self._options).pair
+            if pair is not None and self._options.names_plan:
+                view = self._client.resolve(pair.current)
+        except GputopError as error:
+            if not self._finished:
+                self._post(CannotOpen(str(error), error.exit_code))
+            return False
+        with self._changed:
+            self._wish = MeasureRequest(pair)
+            self._ladder_asked = not opened.device.recording
+        self._post(DeviceReady(opened))
+        if pair is not None and view is not None:
+            self._know(pair.current, view)
+        return True
+
+    def _open_with(self, options: Options) -> Opened:
+        self._say(f"opening {options.backend}")
+        return self._client.open(
+            options.backend,
+            options.workload,
+            device=options.device,
+            kernels_dir=options.kernels_dir,
+            on_progress=self._say,
+        )
+
+    def _reopen(self, options: Options) -> None:
+        self._next_options = None
+        try:
+            opened = self._open_with(options)
+        except WorkerLost:
+            raise
+        except GputopError as error:
+            self._post(NotReopened(str(error)))
+            return
+        with self._changed:
+            self._options = options
+            self._wish, self._settled = MeasureRequest(), None
+            self._ladder_asked = not opened.device.recording
+        self._resolved.clear()
+        self._checks.clear()
+        self._post(Reopened(options, opened))
+
+    def _next_job(self) -> Callable[[], None] | None:
+        """Waits until there is something to do; None when the screen is closing."""
+        with self._changed:
+            while True:
+                if self._finished:
+                    return None
+                if (job := self._job()) is not None:
+                    return job
+                self._changed.wait()
+
+    def _job(self) -> Callable[[], None] | None:
+        pair = self._wish.pair
+        if self._lost:
+            return self._restart if self._losses < LOSSES_IN_A_ROW else None
+        if (options := self._next_options) is not None:
+            return lambda: self._reopen(options)
+        if self._checks:
+            request = self._checks[0]
+            return lambda: self._check(request)
+        if pair is None:
+            return None
+        if pair == self._settled:
+            return None if self._ladder_asked else self._ladder
+        unknown = [plan for plan in (pair.current, pair.pinned) if plan and plan not in self._resolved]
+        if unknown:
+            return lambda: self._resolve(pair, unknown[0])
+        if self._wish.measuring:
+            return lambda: self._measure(pair)
+        return None
+
+    def _guarded(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        except WorkerLost as error:
+            if self._finished:
+                return
+            self._losses += 1
+            self._lost = True
+            self._post(WorkerDied(str(error), retrying=self._losses < LOSSES_IN_A_ROW))
+
+    def _restart(self) -> None:
+        self._say("restarting the worker")
+        try:
+            opened = self._client.restart(on_progress=self._say)
+        except WorkerLost:
+            raise
+        except GputopError as error:
+            self._losses = LOSSES_IN_A_ROW
+            self._post(WorkerDied(str(error), retrying=False))
+            return
+        self._lost = False
+        if opened is not None:
+            self._post(DeviceReady(opened))
+
+    def _resolve(self, pair: PlanPair, request: PlanRequest) -> None:
+        try:
+            view = self._client.resolve(request)
+        except WorkerLost:
+            raise
+        except GputopError as error:
+            self._settle(pair)
+            self._post(PlanRefused(request, str(error)))
+            return
+        self._know(request, view)
+
+    def _know(self, request: PlanRequest, view: PlanView) -> None:
+        self._resolved.add(request)
+        self._post(PlanReady(request, view))
+
+    def _measure(self, pair: PlanPair) -> None:
+        with self._changed:
+            if pair != self._wish.pair or not self._wish.measuring:
+                return
+            self._under_way = pair
+        first_look = self._options.seconds is None and not self._shown
+        seconds = FIRST_LOOK_S if first_look else self._options.seconds
+        try:
+            window = self._client.measure(
+                pair.current, pair.pinned, seconds=seconds, first_look=first_look, on_progress=self._say
+            )
+        except WorkerLost:
+            raise
+        except GputopError as error:
+            self._settle(pair)
+            self._post(WindowFailed(pair, str(error)))
+            return
+        finally:
+            with self._changed:
+                self._under_way = None
+        self._losses = 0
+        self._shown = True
+        if window.device.recording or any(not lane.gate.ok for lane in window.lanes):
+            self._settle(pair)
+        self._post(WindowReady(pair, window))
+
+    def _ladder(self) -> None:
+        self._ladder_asked = True
+        try:
+            ladder = self._client.measure_ladder((), on_progress=self._say)
+        except WorkerLost:
+            raise
+        except GputopError:
+            # A recording that was cut short has none, and is shown without.
+            return
+        self._post(LadderReady(ladder))
+
+    def _check(self, request: PlanRequest) -> None:
+        self._checks.popleft()
+        try:
+            gate = self._client.check(request, on_progress=self._say)
+        except GputopError as error:
+            self._post(CheckFailed(request, str(error)))
+            if isinstance(error, WorkerLost):
+                raise
+            return
+        self._post(GateChecked(request, gate))
+
+    def _settle(self, pair: PlanPair) -> None:
+        with self._changed:
+            if pair == self._wish.pair:
+                self._settled = pair
+
+    def _say(self, text: str) -> None:
+        if not self._finished:
+            self._post(Said(text))

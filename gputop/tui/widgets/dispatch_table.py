@@ -1,0 +1,65 @@
+"""The dispatch table of the current plan: which kernel serves each site, and how many could."""
+
+from __future__ import annotations
+
+from rich.style import Style
+from rich.text import Text
+
+from gputop.plan.choices import SiteView
+from gputop.tui.layout import LayoutColumn
+from gputop.tui.palette import CURRENT, FAINT, MUTED, TEXT
+from gputop.tui.state import State
+from gputop.tui.widgets.keyed_table import Cells, KeyedTable
+
+COLUMNS = (
+    LayoutColumn(
+        "site", "site", 10, 0, doc="A phase at its number of rows; enter or a click opens its kernels"
+    ),
+    LayoutColumn("kernel", "kernel", 14, 0, grows_to=28, doc="The kernel that serves it"),
+    LayoutColumn(
+        "choice", "others", 6, 1, right=True, doc="How many other kernels could serve it on this plan"
+    ),
+)
+
+
+def dispatch_rows(state: State) -> dict[str, Cells]:
+    return {site.site: _cells(site) for site in state.view.sites} if state.view else {}
+
+
+def others(site: SiteView) -> int:
+    """Kernels that could serve the site instead."""
+    refused = dict(site.refused)
+    return sum(1 for name in site.candidates if name != site.kernel and name not in refused)
+
+
+def _cells(site: SiteView) -> Cells:
+    count = others(site)
+    return {
+        "site": Text(site.site, Style(color=TEXT)),
+        "kernel": Text(site.kernel, Style(color=CURRENT if count else MUTED)),
+        "choice": Text(str(count) if count else "none", Style(color=MUTED if count else FAINT)),
+    }
+
+
+def explain_site(state: State, name: str) -> str:
+    """Which kernels could serve the site."""
+    sites = state.view.sites if state.view else ()
+    site = next((site for site in sites if site.site == name), None)
+    if site is None:
+        return ""
+    count = others(site)
+    if not count and not site.refused:
+        return f"{name}: {site.kernel} is the only kernel there is for it here."
+    if not count:
+        return f"{name}: no other kernel can serve it on this plan; enter shows why."
+    return f"{name}: enter opens the {count + 1} kernels that can serve it."
+
+
+class DispatchTable(KeyedTable):
+    """Enter or a click opens the kernels of a site."""
+
+    def __init__(self) -> None:
+        super().__init__(COLUMNS, id="dispatch")
+
+    def show(self, state: State) -> None:
+        self.show_rows(dispatch_rows(state))

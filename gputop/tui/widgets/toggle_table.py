@@ -1,0 +1,58 @@
+"""The toggles of the current plan: value, what it may be, and why a value can't hold here."""
+
+from __future__ import annotations
+
+from rich.style import Style
+from rich.text import Text
+
+from gputop.plan.choices import ToggleView
+from gputop.tui.layout import LayoutColumn
+from gputop.tui.palette import CURRENT, FAINT, MUTED, TEXT
+from gputop.tui.state import State, next_value
+from gputop.tui.widgets.keyed_table import Cells, KeyedTable
+
+COLUMNS = (
+    LayoutColumn("name", "toggle", 13, 0, doc="A field of the plan; enter or a click flips it"),
+    LayoutColumn("value", "value", 11, 0, grows_to=14, doc="As it stands on the current plan"),
+    LayoutColumn(
+        "other", "flips to", 9, 1, grows_to=22, doc="What enter makes of it; × where this plan can't"
+    ),
+)
+
+
+def toggle_rows(state: State) -> dict[str, Cells]:
+    return {toggle.name: _cells(toggle) for toggle in state.view.toggles} if state.view else {}
+
+
+def flippable(toggle: ToggleView) -> bool:
+    """Whether enter can change it: to another value of its own, or to a number typed in."""
+    return next_value(toggle) is not None or not (toggle.values or toggle.refused)
+
+
+def _cells(toggle: ToggleView) -> Cells:
+    free = flippable(toggle)
+    to = next_value(toggle) or ("a number" if free else "× refused")
+    return {
+        "name": Text(toggle.name, Style(color=TEXT if free else FAINT)),
+        "value": Text(toggle.value, Style(color=CURRENT if free else FAINT, bold=free)),
+        "other": Text(to, Style(color=MUTED if free else FAINT)),
+    }
+
+
+def explain_toggle(state: State, name: str) -> str:
+    """What the toggle means, and which values are refused and why."""
+    toggle = state.toggle(name)
+    if toggle is None:
+        return ""
+    refused = "".join(f" {value} is refused: {why.rstrip('.')}." for value, why in toggle.refused)
+    return f"{toggle.name}: {toggle.doc.rstrip('.')}.{refused}"
+
+
+class ToggleTable(KeyedTable):
+    """Enter or a click flips a toggle."""
+
+    def __init__(self) -> None:
+        super().__init__(COLUMNS, id="toggles")
+
+    def show(self, state: State) -> None:
+        self.show_rows(toggle_rows(state))

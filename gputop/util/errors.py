@@ -1,0 +1,53 @@
+"""What can go wrong, each with the exit code that the command line promises.
+
+A message is one or two sentences for a person: what is wrong, what is allowed,
+and the nearest name or the command that mends it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import ClassVar
+
+
+class GputopError(Exception):
+    """Base of every fault that gputop explains itself."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class UsageError(GputopError):
+    """Unknown name, impossible plan, unreadable or unwritable file."""
+
+    exit_code = 2
+
+
+class GateFailed(GputopError):
+    """Measured, but the answer is wrong."""
+
+    exit_code = 1
+
+
+class Unavailable(GputopError):
+    """The device or library asked for is not on this machine."""
+
+    exit_code = 3
+
+
+class WorkerLost(GputopError):
+    """The measuring process died or hung."""
+
+    exit_code = 4
+
+
+class DeviceLost(WorkerLost):
+    """A CUDA fault took the context with it: this process can measure no more and must end."""
+
+
+def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> UsageError:
+    """A `UsageError` saying what `name` is not, the nearest allowed name, and the whole list."""
+    names = sorted(allowed)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return UsageError(f"Unknown {kind} {name!r}.{hint} Allowed: {', '.join(names)}.")

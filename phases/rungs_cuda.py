@@ -1,0 +1,330 @@
+"""The cuda backend's rungs, oracles and peers."""
+
+from __future__ import annotations
+
+from gputop.plan.types import Prediction, Rung
+
+Entry = tuple[str, str | tuple[str, ...]]
+
+
+def _gemms(kernel: str, *phases: str) -> tuple[Entry, ...]:
+    return tuple((phase, kernel) for phase in phases or ("qkv", "wo", "w1", "w2", "head"))
+
+
+def _table(library: str) -> tuple[Entry, ...]:
+    """The dispatch table for weights along the inner axis, with the library that has the other products.
+
+    A narrow product over 128 rows is ours where this device has an instruction or a math for it; one row is
+    ours everywhere, with more warps a column where the inner axis is long or the columns are few.
+    """
+    return (
+        *_gemms(library, "qkv", "w1"),
+        ("kv", ("gemm_fp32_k_major_half_4", library)),
+        ("wo", ("gemm_warpgroup_56_8", "gemm_fp32_cluster_8x4_8", "gemm_fp32_k_major_half_8", library)),
+        ("w2", ("gemm_warpgroup_56_8", "gemm_fp32_k_major_half_8", library)),
+        *((site, (f"gemm_one_row_k_major{warps}", library)) for site, warps in ONE_ROW_WARPS),
+    )
+
+
+ONE_ROW_WARPS = (("q@1", "_2"), ("wo@1", "_2"), ("w1@1", ""), ("w2@1", "_4"), ("head", "_4"))
+OTHER_KERNELS = "when it took other kernels, whose own times were known by then"
+FLASH = ("attention_flash_tensor", "attention_flash_warps", "attention_flash", "attention_parallel")
+ROW_LAYERNORM = ("layernorm_row_in_registers", "layernorm_warp_per_row")
+
+RUNGS = (
+    Rung(
+        id="naive",
+        number=1,
+        backend="cuda",
+        idea="The CPU code with one thread for each output; every thread walks its own row of weights.",
+        before=None,
+        use=(
+            ("embed", "embed_gather"),
+            ("ln1", "layernorm_warp_per_row"),
+            ("ln2", "layernorm_warp_per_row"),
+            ("lnf", "layernorm_warp_per_row"),
+            ("attention", "attention_naive"),
+            *_gemms("gemm_naive"),
+        ),
+    ),
+    Rung(
+        id="coalesced",
+        number=2,
+        backend="cuda",
+        idea="Weights stored transposed, so that a warp reads consecutive words: one layout bit.",
+        before="naive",
+        fields=(("layout", "transposed"),),
+        use=_gemms("gemm_coalesced"),
+        prediction=Prediction(6.0, 3.5, 12.0, "floor"),
+    ),
+    Rung(
+        id="tiled",
+        number=3,
+        backend="cuda",
+        idea="16x16 tiles in shared memory: each fetched word serves 16 multiply-adds.",
+        before="coalesced",
+        use=_gemms("gemm_tiled"),
+        prediction=Prediction(1.4, 1.0, 2.0, "intuition"),
+    ),
+    Rung(
+        id="register-tiled",
+        number=4,
+        backend="cuda",
+        idea="4x4 sums in each thread's registers, and queries, keys and values in one product.",
+        before="tiled",
+        fields=(("fused_qkv", True),),
+        use=_gemms("gemm_register_tiled"),
+        prediction=Prediction(1.1, 0.8, 1.5, "phase table"),
+    ),
+    Rung(
+        id="small-tiles",
+        number=5,
+        backend="cuda",
+        idea="Smaller tiles give the narrow products more blocks, with fewer warps in each.",
+        before="register-tiled",
+        use=_gemms("gemm_small_tiles"),
+        prediction=Prediction(0.95, 0.85, 1.05, "phase table"),
+    ),
+    Rung(
+        id="split-k",
+        number=6,
+        backend="cuda",
+        idea="The narrow products divide their inner axis among blocks and add the parts in order.",
+        before="register-tiled",
+        use=_gemms("gemm_split_k_8", "wo", "w2", "head") + _gemms("gemm_split_k_4", "qkv", "w1"),
+        prediction=Prediction(1.8, 1.3, 2.5, "phase table"),
+    ),
+    Rung(
+        id="oracle-fp32",
+        number=6,
+        backend="cuda",
+        kind="oracle",
+        idea="Every product by the vendor's library in fp32: not a step, a price for the headroom.",
+        before="split-k",
+        use=_gemms("cublas"),
+    ),
+    Rung(
+        id="oracle-tf32",
+        number=6,
+        backend="cuda",
+        kind="oracle",
+        idea="The same library on tensor cores in TF32.",
+        before="oracle-fp32",
+        fields=(("math", "tf32"),),
+        prediction=Prediction(1.3, 1.1, 1.8, "floor"),
+    ),
+    Rung(
+        id="attention",
+        number=7,
+        backend="cuda",
+        idea="Attention in one launch a layer: dot products by warps, softmax by shuffle tree.",
+        before="split-k",
+        use=(("attention", "attention_parallel"),),
+        prediction=Prediction(1.3, 1.1, 1.6, "phase table"),
+    ),
+    Rung(
+        id="sass-fp32",
+        number=8,
+        backend="cuda",
+        idea="fp32 products written against their SASS: no predicates, 16-byte cp.async staging, 8x8 sums.",
+        before="attention",
+        use=(
+            ("qkv", "gemm_sass_fp32_square_5"),
+            ("wo", "gemm_sass_fp32_square_8"),
+            ("w1", "gemm_sass_fp32_square_4"),
+            ("w2", "gemm_sass_fp32_square_16"),
+        ),
+        prediction=Prediction(1.7, 1.3, 2.3, "sass"),
+    ),
+    Rung(
+        id="wmma",
+        number=9,
+        backend="cuda",
+        idea="Tensor cores by hand: WMMA fragments in TF32 in place of the register micro-tiles.",
+        before="sass-fp32",
+        fields=(("math", "tf32"),),
+        use=(
+            ("qkv", "gemm_wmma_tall_3"),
+            ("wo", "gemm_wmma_short_5"),
+            ("w1", "gemm_wmma_tall_3"),
+            ("w2", "gemm_wmma_tall_11"),
+            ("head", "gemm_one_row"),
+        ),
+        prediction=Prediction(1.5, 1.1, 2.0, "floor"),
+    ),
+    Rung(
+        id="algebra",
+        number=10,
+        backend="cuda",
+        idea="Layernorm folded into the next weights, stores fused, the last layer for the token read.",
+        before="wmma",
+        fields=(("fold", True), ("fused_stores", True), ("prune", True)),
+        use=(
+            ("q@1", "gemm_one_row"),
+            ("wo@1", "gemm_one_row"),
+            ("w1@1", "gemm_one_row"),
+            ("w2@1", "gemm_one_row"),
+        ),
+        prediction=Prediction(1.25, 1.1, 1.45, "phase table"),
+    ),
+    Rung(
+        id="dispatch",
+        number=11,
+        backend="cuda",
+        idea="A table: each site gets what is faster there. With weights along the inner axis the wide "
+        "products are the library's; narrow ones, one-row sites and the layernorm are ours.",
+        before="algebra",
+        fields=(("layout", "row"),),
+        use=(*_table("cublas"), ("ln1", ROW_LAYERNORM), ("ln2", ROW_LAYERNORM), ("lnf", ROW_LAYERNORM)),
+        prediction=Prediction(
+            1.4,
+            1.15,
+            1.7,
+            "phase table",
+            first=Prediction(1.05, 0.95, 1.2, "phase table"),
+            revised=OTHER_KERNELS,
+        ),
+    ),
+    Rung(
+        id="w2-assault",
+        number=12,
+        backend="cuda",
+        idea="Our slowest product's loop taken apart: advancing pointers, depth doubled, three stages.",
+        before="algebra",
+        use=(("w2", "gemm_w2_assault_tall_11"), ("w2@1", "gemm_one_row")),
+        prediction=Prediction(1.03, 0.99, 1.12, "intuition"),
+    ),
+    Rung(
+        id="cublaslt",
+        number=13,
+        backend="cuda",
+        idea="The library writes bias, ReLU and residual in its products' epilogue, not in a launch of ours.",
+        before="dispatch",
+        use=_table("cublaslt"),
+        prediction=Prediction(
+            1.12,
+            1.03,
+            1.25,
+            "phase table",
+            first=Prediction(1.08, 1.03, 1.15, "phase table"),
+            revised=OTHER_KERNELS,
+        ),
+    ),
+    Rung(
+        id="flash",
+        number=14,
+        backend="cuda",
+        idea="Keys and values stream through shared memory for 16 queries at once, softmax online, "
+        "both products on tensor cores.",
+        before="cublaslt",
+        use=(("attention", FLASH),),
+        prediction=Prediction(
+            1.4,
+            1.2,
+            1.7,
+            "phase table",
+            first=Prediction(1.06, 0.98, 1.18, "floor"),
+            revised=OTHER_KERNELS,
+        ),
+    ),
+    Rung(
+        id="graph",
+        number=15,
+        backend="cuda",
+        idea="All launches of a pass captured once and submitted as one graph.",
+        before="flash",
+        fields=(("graph", True),),
+        prediction=Prediction(1.1, 1.03, 1.25, "floor"),
+    ),
+    Rung(
+        id="tournament",
+        number=16,
+        backend="cuda",
+        idea="The library's 16 candidates raced with the weight in L2, instead of its heuristic's first.",
+        before="graph",
+        use=_table("cublaslt_best"),
+        prediction=Prediction(1.0, 0.99, 1.05, "intuition"),
+    ),
+    Rung(
+        id="megakernel",
+        number=17,
+        backend="cuda",
+        idea="The whole pass as one cooperative launch: grid barriers for launches, one footprint for all.",
+        before="graph",
+        fields=(("graph", False), ("layout", "transposed")),
+        use=(("embed", "megakernel"),),
+        prediction=Prediction(
+            1.3,
+            0.9,
+            1.8,
+            "floor",
+            first=Prediction(1.2, 0.85, 1.6, "floor"),
+            revised="when its barriers and footprint were counted",
+        ),
+    ),
+    Rung(
+        id="batch",
+        number=18,
+        backend="cuda",
+        idea="32 sequences a pass: each weight read serves them all and every tile is full.",
+        before="graph",
+        fields=(("batch", 32),),
+        prediction=Prediction(5.5, 3.5, 8.0, "floor"),
+    ),
+    Rung(
+        id="dependent",
+        number=19,
+        backend="cuda",
+        idea="Programmatic dependent launch: a kernel of ours starts and sends for its weights while the one "
+        "before drains.",
+        before="graph",
+        fields=(("pdl", True),),
+        prediction=Prediction(1.05, 1.0, 1.1, "floor"),
+    ),
+    Rung(
+        id="hopper",
+        number=20,
+        backend="cuda",
+        idea="Every wide product on wgmma by our own kernel, which can start early where the library waits.",
+        before="dependent",
+        use=(
+            ("qkv", "gemm_warpgroup_80_4"),
+            ("kv", "gemm_warpgroup_56_4"),
+            ("q@1", "gemm_one_row_k_major_2"),
+            ("w1", "gemm_warpgroup_56_2"),
+            ("w1@1", "gemm_one_row_k_major"),
+        ),
+        prediction=Prediction(1.15, 1.05, 1.3, "phase table"),
+    ),
+    Rung(
+        id="torch-eager",
+        number=13,
+        backend="cuda",
+        kind="peer",
+        idea="PyTorch as it comes, on our weights, in TF32: a kernel an operation, submitted from Python.",
+        before="attention",
+        fields=(("peer", "torch-eager"), ("math", "tf32")),
+        features=("flash",),
+    ),
+    Rung(
+        id="torch-compile",
+        number=13,
+        backend="cuda",
+        kind="peer",
+        idea="torch.compile in reduce-overhead mode: pointwise work fused, the pass replayed as a graph.",
+        before="torch-eager",
+        fields=(("peer", "torch-compile"),),
+        features=("fusion", "flash", "graph"),
+    ),
+    Rung(
+        id="torch-max-autotune",
+        number=13,
+        backend="cuda",
+        kind="peer",
+        idea="torch.compile in max-autotune mode: each product by whichever kernel its own trials favour.",
+        before="torch-compile",
+        fields=(("peer", "torch-max-autotune"),),
+        on_request=True,
+        features=("fusion", "flash", "graph"),
+    ),
+)
