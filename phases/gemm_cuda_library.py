@@ -38,8 +38,8 @@ def _library(name: str, library: str, operation: str, fuses: bool, idea: str) ->
     )
 
 
-# Equal rows must give equal bits in a batch (`Kernel.bitwise_row_invariant`). cuBLASLt's algorithms are asked for that
-# one by one (backends/cuda/lt.py); cuBLAS itself leaves no choice, so there the gate has the word.
+# Equal rows must give equal bits in a batch. cuBLASLt's algorithms are asked for that
+# one by one (backends/cuda/libraries/cublaslt.py); cuBLAS leaves no choice, so the gate decides there.
 KERNELS = (
     _library(
         "cublas",

@@ -1,6 +1,6 @@
 """qkv: queries, keys and values, one GEMM over three stacked weights.
 
-A plan without fused qkv runs it as one GEMM for each of the three (`gputop.model.activations.split`). A pruned
+A plan without fused qkv runs it as one GEMM for each of the three (`activations.split`). A pruned
 last layer needs keys and values of every token (`kv`), but the query of the last one only (`q@1`).
 """
 

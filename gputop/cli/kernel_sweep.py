@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from time import perf_counter
 
-from gputop.cli.outcome import outcome
+from gputop.cli.exit_code import exit_code_of
 from gputop.cli.worker_session import WorkerSession
 from gputop.plan.choices import PlanView, SiteView
 from gputop.plan.types import PlanRequest
@@ -70,7 +70,7 @@ class Router:
             return
         try:
             window = self._bench.measure(self._asking(choice), self._request)
-            outcome(lane.gate for lane in window.lanes)
+            exit_code_of(lane.gate for lane in window.lanes)
         except GputopError as error:
             if isinstance(error, WorkerLost):
                 self._bench.client.restart(on_progress=self._bench.narrator.progress)

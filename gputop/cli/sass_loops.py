@@ -30,7 +30,7 @@ TITLES = (
 
 
 def rows(catalog: Resolver, workload: Workload, request: PlanRequest) -> Iterator[tuple[str, ...]]:
-    """A line a kernel of ours, in pass order. Unavailable without NVRTC or nvdisasm; UsageError for a framework."""
+    """Return a line a kernel, in pass order. Raise Unavailable without a tool, UsageError for a framework."""
     plan = catalog.on(f"sm_{ARCH}").resolve(request, workload.dims, "cuda")
     if plan.peer:
         raise UsageError(f"{plan.rung} is a framework's own pass: no kernel of it is ours.")

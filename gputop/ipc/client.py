@@ -169,7 +169,7 @@ class Client:
     ) -> Opened | Resolved | Measured | LadderDone | Checked | Calibrated:
         """Send a request (its id is stamped here) and wait for its closing event.
 
-        Raises what the worker could not do as UsageError, Unavailable or GateFailed; WorkerLost when it died, lost
+        Raise UsageError, Unavailable or GateFailed for what the worker refused; WorkerLost if it died, lost
         its device or was silent beyond the deadline, and then it is gone: `restart` goes on.
         """
         with self._turn:

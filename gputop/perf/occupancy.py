@@ -38,7 +38,7 @@ def theoretical(
 ) -> Occupancy:
     """Occupancy of blocks of `block_threads` threads with `registers` each.
 
-    Shared memory as the source declares it, without the driver's share, as `gputop.backends.cuda.compiler.cubin` gives it.
+    Shared memory is what the source declares, without the driver's share.
     `barriers` are named barriers of one block (`ptxas -v` prints them); they limit from sm_90 on. With a
     `cluster` the answer is an upper bound, since a cluster's blocks must also find room on neighbouring SMs.
 

@@ -342,7 +342,10 @@ def test_every_exit_code_comes_back_as_its_error() -> None:
 
 def test_a_file_where_the_user_stands_does_not_become_the_workers(tmp_path: Path) -> None:
     (tmp_path / "queue.py").write_text("raise SystemExit('the wrong queue')")
-    code = "from gputop.ipc.client import Client\nclient = Client()\nprint(client.start().protocol)\nclient.close()"
+    code = (
+        "from gputop.ipc.client import Client\n"
+        "client = Client()\nprint(client.start().protocol)\nclient.close()"
+    )
     root = Path(__file__).resolve().parents[2]
     env = {**os.environ, "PYTHONPATH": str(root)}
     done = subprocess.run(

@@ -40,7 +40,7 @@ class CudaBackend:
     aa_minimum = 0.003
 
     def __init__(self, workload: Workload, device: str | None, say: Say, kernels_dir: Path | None) -> None:
-        """Unavailable when the device is not here; UsageError when memory or a measuring kernel is refused."""
+        """Raise Unavailable if the device is missing, UsageError if memory or a probe is refused."""
         mark("cuda: the device")
         self.workload = workload
         found = awake(device)

@@ -1,4 +1,4 @@
-"""A plan's weights drawn on the device: the same bits as gputop/model/rng.py, laid out and folded as it wants."""
+"""A plan's weights, generated on the device: gputop/model/rng.py's bits, in the plan's layout and fold."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ import argparse
 import sys
 
 from gputop.cli.command import Command
+from gputop.cli.exit_code import exit_code_of
 from gputop.cli.options import add_measuring_options, add_output_options, add_plan_options, with_changes
-from gputop.cli.outcome import outcome
 from gputop.util.errors import UsageError
 
 
@@ -48,7 +48,7 @@ def _run(options: argparse.Namespace) -> int:
                 bench.narrator.note(f"window {number + 1} of {options.windows}")
             pinned = None if options.aa else a
             windows.append(bench.measure(b, pinned, aa=options.aa, check_phases=output.exports))
-    outcome(lane.gate for window in windows for lane in window.lanes)
+    exit_code_of(lane.gate for window in windows for lane in window.lanes)
     comparisons = [window.comparison for window in windows if window.comparison is not None]
     if not comparisons:
         raise UsageError(windows[-1].verdict)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gputop.cli.batch_sweep import at_batches, batch_list
 from gputop.cli.command import Command
+from gputop.cli.exit_code import exit_code_of
 from gputop.cli.options import (
     add_measuring_options,
     add_output_options,
@@ -15,7 +16,6 @@ from gputop.cli.options import (
     request_of,
     with_changes,
 )
-from gputop.cli.outcome import outcome
 from gputop.util.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
             _route(bench, _last(ladder), output)
         elif options.batches is None and not bench.opened.device.recording and (own := _timed(ladder)):
             bench.narrator.note(f"add --routing to learn which kernel suits each site of {own[-1]}")
-    return outcome(entry.gate for entry in ladder.entries if entry.gate.status != "unchecked")
+    return exit_code_of(entry.gate for entry in ladder.entries if entry.gate.status != "unchecked")
 
 
 def _check(options: argparse.Namespace) -> None:

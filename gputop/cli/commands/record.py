@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from gputop.cli.batch_sweep import batch_list
 from gputop.cli.command import Command
+from gputop.cli.exit_code import exit_code_of
 from gputop.cli.options import add_measuring_options, add_plan_options
-from gputop.cli.outcome import outcome
 from gputop.util.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _run(options: argparse.Namespace) -> int:
             if file.left:
                 bench.narrator.note(f"stopped: what was recorded is in {file.left}, which can be replayed")
             raise
-    return outcome(recorder.gates)
+    return exit_code_of(recorder.gates)
 
 
 def chosen(rungs: Sequence[RungView], listed: str | None) -> list[RungView]:

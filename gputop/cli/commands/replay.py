@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from gputop.cli.command import Command
+from gputop.cli.exit_code import exit_code_of
 from gputop.cli.options import add_output_options
-from gputop.cli.outcome import outcome
 from gputop.cli.terminal import why_no_screen
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _print(replay: Replay, rung: str, output: Output) -> int:
         batches = ["", *batch_lines(replay.batches, terminal)] if replay.batches else []
         print_data(*ladder, *batches, "", *window_lines(window, terminal))
     output.write(export.phase_csv(rows), export.phase_json(rows))
-    return outcome(lane.gate for lane in window.lanes)
+    return exit_code_of(lane.gate for lane in window.lanes)
 
 
 COMMAND = Command(

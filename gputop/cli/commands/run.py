@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from gputop.cli.command import Command
+from gputop.cli.exit_code import exit_code_of
 from gputop.cli.options import add_measuring_options, add_output_options, add_plan_options, request_of
-from gputop.cli.outcome import outcome
 
 if TYPE_CHECKING:
     from gputop.plan.choices import PlanView
@@ -48,7 +48,7 @@ def _run(options: argparse.Namespace) -> int:
             if not gates[-1].ok:
                 break
     output.write(export.phase_csv(rows), export.phase_json(rows))
-    return outcome(gates)
+    return exit_code_of(gates)
 
 
 def _untimed(window: Window, lane: PlanResult, view: PlanView, workload: Workload) -> Row:

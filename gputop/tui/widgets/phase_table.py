@@ -49,7 +49,7 @@ Draw = Callable[[Row, Context], Text]
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """How a column is laid out and drawn here, where that differs from its record in `gputop.results.columns`."""
+    """How this table draws a column, if that differs from its record in `gputop.results.columns`."""
 
     width: int
     draw: Draw

@@ -75,7 +75,7 @@ def read_cubin(code: bytes) -> Mapping[str, FunctionFacts]:
 
 
 def entry_code(code: bytes, name: str) -> bytes:
-    """The instructions of one kernel entry as they lie in the CUBIN. UsageError where it has no such entry."""
+    """Return the machine code of one kernel entry. Raise UsageError if the CUBIN has no such entry."""
     for section in _sections(code):
         if section.name == f".text.{name}":
             return code[section.offset : section.offset + section.size]

@@ -71,7 +71,7 @@ def control(code: bytes) -> tuple[Control, ...]:
 
 
 def issue_model(cubin: Cubin, entry: str, loop: SassLoop) -> IssueModel:
-    """Of one turn of a loop that goes on and on, every branch in it not taken. Unavailable without nvdisasm."""
+    """Return the model of one iteration, no branch taken. Raise Unavailable without nvdisasm."""
     code = disassemble(cubin, entry)[loop.first : loop.last + 1]
     bits = control(entry_code(cubin.code, entry))[loop.first : loop.last + 1]
     near, far = (_steady(code, bits, memory) for memory in (0, FAR_CYCLES))

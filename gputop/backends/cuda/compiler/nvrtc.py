@@ -74,7 +74,7 @@ def arch_of(text: str, device_arch: str) -> str | None:
 
 @functools.cache
 def toolchain(extra: str = "cuda13") -> Toolchain:
-    """Unavailable when NVRTC or CUDA's headers are missing, with the command that mends it by adding `extra`."""
+    """Raise Unavailable without NVRTC or CUDA's headers, with the command that adds `extra`."""
     try:
         from cuda.bindings import nvrtc
     except ImportError:

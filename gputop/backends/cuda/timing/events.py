@@ -105,7 +105,7 @@ class Timer:
         return sum(times), submit_s
 
     def blocked(self, calls: Sequence[Call], what: str) -> None:
-        """Run at most `QUEUE_DEPTH` calls behind the blocker. BlockerTimedOut, which `retry_on_timeout` takes."""
+        """Run at most `QUEUE_DEPTH` calls behind the blocker. Raise BlockerTimedOut (`retry_on_timeout`)."""
         with explained(what):
             self._blocker.hold()
             try:

@@ -64,7 +64,7 @@ def prepare_peer(
     recorder: KernelRecorder | None,
     say: Say,
 ) -> TorchPrepared:
-    """`weights`: in the row layout, unfolded. Unavailable without the framework, with the extra that has it."""
+    """Take `weights` in row layout, unfolded. Raise Unavailable, with the extra, if it is not installed."""
     if plan.peer not in PEERS:
         raise UsageError(f"Peer {plan.peer!r} is not known. Known: {', '.join(PEERS)}.")
     try:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from gputop.results.records import Gate
 
 
-def outcome(gates: Iterable[Gate]) -> int:
-    """0; GateFailed where a gate failed, which stdout may not have said in words."""
+def exit_code_of(gates: Iterable[Gate]) -> int:
+    """Return 0 if every gate passed. Raise GateFailed with the reason otherwise."""
     failed = next((gate for gate in gates if not gate.ok), None)
     if failed is not None:
         raise GateFailed(f"Gate {failed.status}: {failed.where or 'not checked'}")
