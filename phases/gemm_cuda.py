@@ -51,14 +51,14 @@ class Variant:
     reduce: str = ""
     """Entry that adds the parts, where the kernel does not itself."""
     most_tiles: int | None = None
-    """Output tiles that a split kernel has tickets for (its MOST_TILES)."""
+    """Output tiles that a split kernel has arrival counters for (its MAX_TILES)."""
     exact: bool = False
     """Takes exact multiples of the tile only."""
     any_columns: bool = False
     """But for the columns, whose edge it checks itself."""
     smem_bytes: int = 0
     pdl: bool = False
-    """Its kernel keeps to the rule of kernels/include/dependent.cuh."""
+    """Its kernel keeps to the rule of kernels/include/dependent_launch.cuh."""
     part_waits: float | None = None
     """As in `Blocking`, like the two below."""
     stores: int | None = None
@@ -148,7 +148,10 @@ def _limits(variant: Variant, task: Task, plan: Plan, dims: Dims) -> str | None:
         return why
     tiles = ceil(part.output.rows / variant.tile[0]) * ceil(part.output.columns / variant.tile[1])
     if variant.splits > 1 and variant.most_tiles is not None and tiles > variant.most_tiles:
-        return f"{variant.name} has tickets for {variant.most_tiles} tiles, and {task.site.name} has {tiles}"
+        return (
+            f"{variant.name} has arrival counters for {variant.most_tiles} tiles, "
+            f"and {task.site.name} has {tiles}"
+        )
     return None
 
 
@@ -382,7 +385,7 @@ VARIANTS: tuple[Variant, ...] = (
     *(_assault("short", 64, splits) for splits in (1, 2, 3, 5, 8, 11)),
     Variant(
         name="gemm_one_row",
-        source="gemm/10_one_row.cu",
+        source="gemm/09_one_row.cu",
         entry="gemm_one_row",
         idea="A block of 32 warps divides the inner axis of 32 columns: for one row, all loads in flight.",
         tile=(1, 32, 1),

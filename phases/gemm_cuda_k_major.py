@@ -10,7 +10,7 @@ from gputop.phases.sass_loops import LOOP_BODIES
 from gputop.plan.types import WORD_BYTES, Kernel
 
 MOST_TILES = 8192
-"""Tickets of either kernel for split tiles."""
+"""Arrival counters of either kernel for split tiles."""
 
 
 WAVEFRONTS_PER_FRAGMENT = 4

@@ -98,7 +98,7 @@ class Blocking:
 WAVEFRONTS_PER_LOAD = 2
 """Of 16-byte loads from shared memory where neighbouring lanes share an address."""
 SUM_INSTRUCTIONS, SUM_INSTRUCTIONS_A_PART = 70, 69 / 16
-"""Of a warp that adds parts (kernels/include/split.cuh), by its machine code."""
+"""Of a warp that adds parts (kernels/include/split_k.cuh), by its machine code."""
 SUM_CYCLES = 200
 STORE_INSTRUCTIONS, STORE_CYCLES = 45, 150
 """Of a warp of kernels/pointwise/01_store.cu."""

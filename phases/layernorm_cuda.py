@@ -236,7 +236,7 @@ KERNELS = (
         idea="One warp a row, lanes on consecutive columns, sums by shuffle tree.",
         covers=COVERS,
         entries=("layernorm_warp_per_row",),
-        source="layernorm/02_warp_per_row.cu",
+        source="layernorm/01_warp_per_row.cu",
         launches=_warp_per_row,
         traffic=_warp_per_row_traffic,
     ),

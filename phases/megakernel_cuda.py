@@ -48,8 +48,8 @@ ROW_PRODUCTS = ("q@1", "wo@1", "w1@1", "w2@1", "head")
 def splits(task: Task) -> int:
     """Parts of the inner axis: as many as keep every block of one wave at work, each of some length.
 
-    A result in several parts has a ticket (the source's MOST_TICKETS); more than one part there is only of
-    few results, at most half of `BLOCKS` or `ROW_ITEMS`.
+    A result in several parts has an arrival counter (the source's MAX_ARRIVAL_COUNTERS); more than one part
+    there is only of few results, at most half of `BLOCKS` or `ROW_ITEMS`.
     """
     site = task.site
     if site.name in ROW_PRODUCTS:

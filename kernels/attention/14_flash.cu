@@ -4,14 +4,14 @@
 // no score leaves its warp. Tiles wholly in the future are skipped.
 // Should be faster from 8 queries on; a single query has nothing to share.
 // For d_head of 64 or 128, any seq, leading dimensions of 4. Deterministic: tiles in order.
-#include "dependent.cuh"
+#include "dependent_launch.cuh"
 #include "flash.cuh"
 
 template <int D>
 __device__ __forceinline__ void flash_block(const AttentionArgs& args) {
     extern __shared__ float4 shared4[];
-    let_next_grid_start();
-    wait_for_grid_before();
+    griddep_launch_dependents();
+    griddep_wait();
     flash<D>(args, *reinterpret_cast<FlashTiles<D>*>(shared4), blockIdx.x, blockIdx.y, blockIdx.z);
 }
 

@@ -5,9 +5,9 @@
 // Should be faster for the same shapes; attention of one query has only one row of sixteen to fill.
 // For d_head 64, any seq, leading dimensions of 4, plans that allow TF32. Operands are rounded to nearest,
 // sums and softmax stay fp32. Deterministic.
-#include "dependent.cuh"
-#include "flash_parts.cuh"
-#include "tensor_core.cuh"
+#include "dependent_launch.cuh"
+#include "flash_split_kv.cuh"
+#include "mma_sync.cuh"
 
 constexpr int D = 64, QUERIES = 16, KEYS = 32, WARPS = 4, THREADS = 32 * WARPS;
 constexpr int LD = D + 4;        // spreads the rows that a fragment load touches over all banks
@@ -38,8 +38,8 @@ __device__ __forceinline__ float row_sum(float value) {
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
     attention_flash_tensor(const __grid_constant__ AttentionArgs args) {
     extern __shared__ float4 shared4[];
-    let_next_grid_start();
-    wait_for_grid_before();
+    griddep_launch_dependents();
+    griddep_wait();
     Tiles& tiles = *reinterpret_cast<Tiles*>(shared4);
     const int head = blockIdx.y, sequence = blockIdx.z;
     const int first_query = blockIdx.x * QUERIES;
@@ -61,15 +61,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     for (int i = threadIdx.x; i < QUERIES * CHUNKS; i += THREADS)
         copy_row_chunk(tiles.q[i / CHUNKS], q, first_query + i / CHUNKS, args.ldq, args.queries, i % CHUNKS);
     if (warp * KEYS < block_keys) fetch(warp * KEYS);
-    copy_async_commit();
-    copy_async_wait<0>();
+    cp_async_commit_group();
+    cp_async_wait_group<0>();
     __syncthreads();
 
     unsigned queries[DEPTHS][4];
 #pragma unroll
     for (int depth = 0; depth < DEPTHS; ++depth) {
-        load_fragments(queries[depth], &tiles.q[fragment_a_row(lane)][fragment_a_k(lane) + depth * 8]);
-        round_to_tf32(queries[depth]);
+        ldmatrix_x4(queries[depth], &tiles.q[fragment_a_row(lane)][fragment_a_k(lane) + depth * 8]);
+        cvt_rna_tf32(queries[depth]);
     }
 
     // A lane holds columns 2c and 2c+1 of rows r and r+8 of every 16x8 result.
@@ -84,11 +84,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
 #pragma unroll
             for (int group = 0; group < KEY_GROUPS; group += 2) {
                 unsigned keys[4];
-                load_fragments(keys, &tiles.k[warp][fragment_w_column(lane) + group * 8]
+                ldmatrix_x4(keys, &tiles.k[warp][fragment_w_column(lane) + group * 8]
                                              [fragment_w_k(lane) + depth * 8]);
-                round_to_tf32(keys);
-                multiply_tf32(score[group], queries[depth], keys);
-                multiply_tf32(score[group + 1], queries[depth], keys + 2);
+                cvt_rna_tf32(keys);
+                mma_m16n8k8_tf32(score[group], queries[depth], keys);
+                mma_m16n8k8_tf32(score[group + 1], queries[depth], keys + 2);
             }
         }
 
@@ -128,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
             weights[group][1] = __float_as_uint(weight[2]);
             weights[group][2] = __float_as_uint(weight[1]);
             weights[group][3] = __float_as_uint(weight[3]);
-            round_to_tf32(weights[group]);
+            cvt_rna_tf32(weights[group]);
         }
 #pragma unroll
         for (int group = 0; group < KEY_GROUPS; ++group) {
@@ -136,15 +136,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
 #pragma unroll
             for (int column = 0; column < COLUMN_GROUPS; ++column) {
                 unsigned value[2] = {__float_as_uint(values[column * 8]), __float_as_uint(values[LD + column * 8])};
-                round_to_tf32(value);
-                multiply_tf32(out[column], weights[group], value);
+                cvt_rna_tf32(value);
+                mma_m16n8k8_tf32(out[column], weights[group], value);
             }
         }
         if (key0 + WARPS * KEYS < block_keys) {
             __syncwarp();
             fetch(key0 + WARPS * KEYS);
-            copy_async_commit();
-            copy_async_wait<0>();
+            cp_async_commit_group();
+            cp_async_wait_group<0>();
             __syncwarp();
         }
     }

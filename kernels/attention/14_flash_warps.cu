@@ -5,8 +5,8 @@
 // order of the warps. A lane scores one key for all 8 queries, so that a key is read from shared memory once.
 // Should be faster for short sequences, where a block's steps are latency; the same work where they are long.
 // For d_head 64, any seq, leading dimensions of 4. Deterministic.
-#include "dependent.cuh"
-#include "flash_parts.cuh"
+#include "dependent_launch.cuh"
+#include "flash_split_kv.cuh"
 
 constexpr int D = 64, QUERIES = 8, KEYS = 32, WARPS = 4, THREADS = 32 * WARPS;
 constexpr int LD = D + 4;      // 16-byte reads of 8 neighbouring rows meet no bank twice
@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     attention_flash_warps(const __grid_constant__ AttentionArgs args) {
     extern __shared__ float4 shared4[];
     Tiles& tiles = *reinterpret_cast<Tiles*>(shared4);
-    let_next_grid_start();
+    griddep_launch_dependents();
     const int head = blockIdx.y, sequence = blockIdx.z, first_query = blockIdx.x * QUERIES;
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const int skipped = args.seq - args.queries;  // tokens before the first query
@@ -47,12 +47,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
             copy_row_chunk(tiles.v[warp][i / CHUNKS], v, key0 + i / CHUNKS, args.ldkv, args.seq, i % CHUNKS);
         }
     };
-    wait_for_grid_before();
+    griddep_wait();
     for (int i = threadIdx.x; i < QUERIES * CHUNKS; i += THREADS)
         copy_row_chunk(tiles.q[i / CHUNKS], q, first_query + i / CHUNKS, args.ldq, args.queries, i % CHUNKS);
     if (warp * KEYS < block_keys) fetch(warp * KEYS);
-    copy_async_commit();
-    copy_async_wait<0>();
+    cp_async_commit_group();
+    cp_async_wait_group<0>();
     __syncthreads();
 
     float out[QUERIES][COLUMNS] = {};
@@ -100,8 +100,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
         if (key0 + WARPS * KEYS < block_keys) {
             __syncwarp();
             fetch(key0 + WARPS * KEYS);
-            copy_async_commit();
-            copy_async_wait<0>();
+            cp_async_commit_group();
+            cp_async_wait_group<0>();
             __syncwarp();
         }
     }

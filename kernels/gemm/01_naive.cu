@@ -3,7 +3,7 @@
 // Why it is slow: a warp's 32 threads walk 32 rows of w that lie `ldw` floats apart, so each load
 // instruction touches 32 sectors and uses 4 of the 32 bytes of each; `a` is one broadcast word.
 // For every shape; all edges checked.
-#include "store.cuh"
+#include "epilogue.cuh"
 
 extern "C" __global__ void gemm_naive(const __grid_constant__ GemmArgs args) {
     const int column = blockIdx.x * blockDim.x + threadIdx.x;

@@ -2,7 +2,7 @@
 // Against 01_naive: one layout bit. At each step a warp's 32 threads read 32 consecutive floats, so a
 // load instruction touches 4 sectors instead of 32 and uses every byte.
 // Should be faster wherever the naive kernel waits for sectors: every shape with 32 columns or more.
-#include "store.cuh"
+#include "epilogue.cuh"
 
 extern "C" __global__ void gemm_coalesced(const __grid_constant__ GemmArgs args) {
     const int column = blockIdx.x * blockDim.x + threadIdx.x;

@@ -2,7 +2,7 @@
 // Against 02_coalesced: each staged element serves 16 multiply-adds instead of one, so L1 and L2 are
 // asked for 1/16 of the words. Costs two barriers a tile and a shared-memory load a multiply-add.
 // For every shape; edges are staged as zeros. Transposed weights.
-#include "store.cuh"
+#include "epilogue.cuh"
 
 constexpr int TILE = 16;
 

@@ -4,7 +4,7 @@
 // Should be faster where the output plane has fewer tiles than the device has SMs (narrow GEMMs).
 // For every shape; edges checked. Transposed weights. Deterministic: parts are added in order.
 #include "register_tile.cuh"
-#include "split.cuh"
+#include "split_k.cuh"
 
 constexpr int DEPTH = 16;
 using Tile = RegisterTile<32, 64, DEPTH, 4>;

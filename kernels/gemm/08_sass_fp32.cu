@@ -7,7 +7,7 @@
 // For rows a multiple of 128 (square: 64), columns of 128 (wide) or 64, inner of 16 (square: 32), leading
 // dimensions of 4.
 // Transposed weights. Deterministic: parts are added in order.
-#include "split.cuh"
+#include "split_k.cuh"
 #include "staged_tile.cuh"
 
 constexpr int MICRO_ROWS = 8;
@@ -31,14 +31,14 @@ __device__ __forceinline__ void sass_fp32(const GemmArgs& args) {
 
     float sum[MICRO_ROWS][MICRO_COLUMNS] = {};
     Stage::fetch(args, shared, block_row, block_column, begin);
-    copy_async_commit();
+    cp_async_commit_group();
     int buffer = 0;
     for (int k0 = begin; k0 < end; k0 += DEPTH) {
-        copy_async_wait<0>();
+        cp_async_wait_group<0>();
         __syncthreads();
         if (k0 + DEPTH < end)
             Stage::fetch(args, shared + (buffer ^ 1) * Stage::FLOATS, block_row, block_column, k0 + DEPTH);
-        copy_async_commit();
+        cp_async_commit_group();
         const float* a_tile = Stage::a_tile(shared + buffer * Stage::FLOATS) + ty * Stage::A_LD;
         const float* w_tile = Stage::w_tile(shared + buffer * Stage::FLOATS) + tx * 4;
 #pragma unroll

@@ -26,14 +26,14 @@ __device__ __forceinline__ void wmma_gemm(const GemmArgs& args) {
     WarpTile tile;
     tile.clear();
     Stage::fetch(args, shared, block_row, block_column, begin);
-    copy_async_commit();
+    cp_async_commit_group();
     int buffer = 0;
     for (int k0 = begin; k0 < end; k0 += DEPTH) {
-        copy_async_wait<0>();
+        cp_async_wait_group<0>();
         __syncthreads();
         if (k0 + DEPTH < end)
             Stage::fetch(args, shared + (buffer ^ 1) * Stage::FLOATS, block_row, block_column, k0 + DEPTH);
-        copy_async_commit();
+        cp_async_commit_group();
         float* stage = shared + buffer * Stage::FLOATS;
         tile.multiply<DEPTH, Stage::A_LD, Stage::W_LD>(Stage::a_tile(stage) + warp_row * Stage::A_LD,
                                                        Stage::w_tile(stage) + warp_column);

@@ -10,16 +10,16 @@
 // For rows a multiple of 64, columns of 64 (half: 32), inner of 32, leading dimensions of 4; at most MOST_TILES
 // tiles where split. Row layout. Deterministic: parts are added in order.
 // One launch at a time for a loaded module: tickets are shared.
-#include "async_copy.cuh"
-#include "dependent.cuh"
-#include "last_part.cuh"
+#include "cp_async.cuh"
+#include "dependent_launch.cuh"
+#include "last_block.cuh"
 
 constexpr int ROWS = 64, DEPTH = 32, LD = DEPTH + 4;  // 8 rows of shared memory at one inner index hit each bank once
 constexpr int MICRO_ROWS = 8;
 constexpr int CHUNKS = DEPTH / 4;  // of 16 bytes in a row of a stage, which is a line of 128
-constexpr int MOST_TILES = 8192;
+constexpr int MAX_TILES = 8192;
 
-__device__ unsigned tickets[MOST_TILES];
+__device__ unsigned arrival_counters[MAX_TILES];
 
 __device__ __forceinline__ void read_4(float (&values)[4], const float* from) {
     *reinterpret_cast<float4*>(values) = *reinterpret_cast<const float4*>(from);
@@ -47,7 +47,7 @@ struct Fp32KMajor {
     static __device__ __forceinline__ void run(const GemmArgs& args) {
         extern __shared__ float4 shared4[];
         float* const shared = reinterpret_cast<float*>(shared4);
-        let_next_grid_start();
+        griddep_launch_dependents();
 
         const int block_row = blockIdx.y * ROWS, block_column = blockIdx.x * COLUMNS;
         const unsigned every = args.inner / DEPTH;
@@ -63,13 +63,13 @@ struct Fp32KMajor {
         auto fetch_a = [&](int stage) {
 #pragma unroll
             for (int i = 0; i < ROWS / SWEEP; ++i)
-                copy_async_16(a_to + stage * FLOATS + i * SWEEP * LD, a_from + static_cast<long long>(i * SWEEP) * args.lda);
+                cp_async_16(a_to + stage * FLOATS + i * SWEEP * LD, a_from + static_cast<long long>(i * SWEEP) * args.lda);
             a_from += DEPTH;
         };
         auto fetch_w = [&](int stage) {
 #pragma unroll
             for (int i = 0; i < COLUMNS / SWEEP; ++i)
-                copy_async_16(w_to + stage * FLOATS + place(i * SWEEP) * LD,
+                cp_async_16(w_to + stage * FLOATS + place(i * SWEEP) * LD,
                               w_from + static_cast<long long>(i * SWEEP) * args.ldw);
             w_from += DEPTH;
         };
@@ -79,11 +79,11 @@ struct Fp32KMajor {
         const float* const w_lines =
             args.w + static_cast<long long>(block_column + threadIdx.x % COLUMNS) * args.ldw + first * DEPTH;
         for (int line = threadIdx.x / COLUMNS; line < steps; line += THREADS / COLUMNS)
-            prefetch_l2(w_lines + line * DEPTH);
-        if (args.bias && threadIdx.x < COLUMNS / DEPTH) prefetch_l2(args.bias + block_column + threadIdx.x * DEPTH);
-        wait_for_grid_before();
+            prefetch_global_l2(w_lines + line * DEPTH);
+        if (args.bias && threadIdx.x < COLUMNS / DEPTH) prefetch_global_l2(args.bias + block_column + threadIdx.x * DEPTH);
+        griddep_wait();
         fetch_a(0);
-        copy_async_commit();
+        cp_async_commit_group();
 
         const int lane = threadIdx.x & 31, warp = threadIdx.x % GROUP_THREADS / 32;
         const int group = threadIdx.x / GROUP_THREADS;
@@ -96,13 +96,13 @@ struct Fp32KMajor {
         int stage = 0;
 #pragma unroll 1
         for (int step = 0; step < steps; ++step) {
-            copy_async_wait<0>();
+            cp_async_wait_group<0>();
             __syncthreads();
             if (step + 1 < steps) {
                 fetch_w(stage ^ 1);
                 fetch_a(stage ^ 1);
             }
-            copy_async_commit();
+            cp_async_commit_group();
 #pragma unroll
             for (int k4 = 0; k4 < DEPTH / GROUPS; k4 += 4) {
                 float a[MICRO_ROWS][4], w[MICRO_COLUMNS][4];
@@ -131,16 +131,16 @@ struct Fp32KMajor {
                                   static_cast<long long>(tile) * args.splits * (OUT * THREADS) + threadIdx.x;
 #pragma unroll
             for (int i = 0; i < OUT; ++i) parts[(blockIdx.z * OUT + i) * THREADS] = out[i];
-            if (!last_part(&tickets[tile], args.splits)) return;
+            if (!is_last_block(&arrival_counters[tile], args.splits)) return;
             add_parts(parts, args.splits, out);
         }
-        StoreTerms terms[OUT];
+        EpilogueOperands terms[OUT];
 #pragma unroll
         for (int i = 0; i < OUT; ++i)
-            terms[i] = store_terms(args, row + i / QUADS * DOWN, column + i % QUADS * (4 * ACROSS));
+            terms[i] = load_epilogue_operands(args, row + i / QUADS * DOWN, column + i % QUADS * (4 * ACROSS));
 #pragma unroll
         for (int i = 0; i < OUT; ++i)
-            store_4(args, out[i], terms[i], row + i / QUADS * DOWN, column + i % QUADS * (4 * ACROSS));
+            store_float4(args, out[i], terms[i], row + i / QUADS * DOWN, column + i % QUADS * (4 * ACROSS));
     }
 
 private:

@@ -8,16 +8,16 @@
 // For rows a multiple of 128 or 64, columns of 64, inner of 32, leading dimensions of 4; at most
 // MOST_TILES tiles where split. Row layout. Deterministic: parts are added in order.
 // One launch at a time for a loaded module: tickets are shared.
-#include "async_copy.cuh"
-#include "dependent.cuh"
-#include "last_part.cuh"
-#include "tensor_core.cuh"
+#include "cp_async.cuh"
+#include "dependent_launch.cuh"
+#include "last_block.cuh"
+#include "mma_sync.cuh"
 
 constexpr int COLUMNS = 64, DEPTH = 32, LD = DEPTH + 4;
 constexpr int WARP_ROWS = 32, WARP_COLUMNS = 32, WARPS_X = COLUMNS / WARP_COLUMNS;
-constexpr int MOST_TILES = 8192;
+constexpr int MAX_TILES = 8192;
 
-__device__ unsigned tickets[MOST_TILES];
+__device__ unsigned arrival_counters[MAX_TILES];
 
 template <int ROWS>
 __device__ __forceinline__ void k_major(const GemmArgs& args) {
@@ -27,7 +27,7 @@ __device__ __forceinline__ void k_major(const GemmArgs& args) {
     constexpr int FLOATS = (ROWS + COLUMNS) * LD;
     constexpr int DOWN = WARP_ROWS / 16, ACROSS = WARP_COLUMNS / 8;
     extern __shared__ float4 shared4[];
-    let_next_grid_start();
+    griddep_launch_dependents();
     float* const shared = reinterpret_cast<float*>(shared4);
 
     const int block_row = blockIdx.y * ROWS, block_column = blockIdx.x * COLUMNS;
@@ -44,17 +44,17 @@ __device__ __forceinline__ void k_major(const GemmArgs& args) {
     constexpr int LINE = 32;  // floats
     const int lines = steps * DEPTH / LINE;
     for (int i = threadIdx.x; i < COLUMNS * lines; i += THREADS)
-        prefetch_l2(args.w + static_cast<long long>(block_column + i / lines) * args.ldw + begin + i % lines * LINE);
-    wait_for_grid_before();
+        prefetch_global_l2(args.w + static_cast<long long>(block_column + i / lines) * args.ldw + begin + i % lines * LINE);
+    griddep_wait();
 
     auto fetch = [&](int stage) {
 #pragma unroll
         for (int i = 0; i < ROWS / SWEEP; ++i)
-            copy_async_16(to + stage * FLOATS + i * SWEEP * LD,
+            cp_async_16(to + stage * FLOATS + i * SWEEP * LD,
                           a_from + static_cast<long long>(i * SWEEP) * args.lda);
 #pragma unroll
         for (int i = 0; i < COLUMNS / SWEEP; ++i)
-            copy_async_16(to + stage * FLOATS + (ROWS + i * SWEEP) * LD,
+            cp_async_16(to + stage * FLOATS + (ROWS + i * SWEEP) * LD,
                           w_from + static_cast<long long>(i * SWEEP) * args.ldw);
         a_from += DEPTH;
         w_from += DEPTH;
@@ -63,7 +63,7 @@ __device__ __forceinline__ void k_major(const GemmArgs& args) {
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; ++stage) {
         if (stage < steps) fetch(stage);
-        copy_async_commit();
+        cp_async_commit_group();
     }
     float sum[DOWN][ACROSS][4] = {};
     const float* const a_tile = shared + (warp_row + fragment_a_row(lane)) * LD + fragment_a_k(lane);
@@ -71,21 +71,21 @@ __device__ __forceinline__ void k_major(const GemmArgs& args) {
     int stage = 0, ahead = STAGES - 1;
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
-        copy_async_wait<STAGES - 2>();
+        cp_async_wait_group<STAGES - 2>();
         __syncthreads();
         if (step + STAGES - 1 < steps) fetch(ahead);
-        copy_async_commit();
+        cp_async_commit_group();
 #pragma unroll
         for (int k = 0; k < DEPTH; k += 8) {
             unsigned a[DOWN][4], w[ACROSS / 2][4];
 #pragma unroll
-            for (int i = 0; i < DOWN; ++i) load_fragments(a[i], a_tile + stage * FLOATS + i * 16 * LD + k);
+            for (int i = 0; i < DOWN; ++i) ldmatrix_x4(a[i], a_tile + stage * FLOATS + i * 16 * LD + k);
 #pragma unroll
-            for (int j = 0; j < ACROSS / 2; ++j) load_fragments(w[j], w_tile + stage * FLOATS + j * 16 * LD + k);
+            for (int j = 0; j < ACROSS / 2; ++j) ldmatrix_x4(w[j], w_tile + stage * FLOATS + j * 16 * LD + k);
 #pragma unroll
             for (int i = 0; i < DOWN; ++i)
 #pragma unroll
-                for (int j = 0; j < ACROSS; ++j) multiply_tf32(sum[i][j], a[i], w[j / 2] + j % 2 * 2);
+                for (int j = 0; j < ACROSS; ++j) mma_m16n8k8_tf32(sum[i][j], a[i], w[j / 2] + j % 2 * 2);
         }
         stage = stage + 1 == STAGES ? 0 : stage + 1;
         ahead = ahead + 1 == STAGES ? 0 : ahead + 1;
@@ -110,8 +110,8 @@ __device__ __forceinline__ void k_major(const GemmArgs& args) {
             }
         }
     }
-    if (args.splits > 1 && last_part(&tickets[blockIdx.y * gridDim.x + blockIdx.x], args.splits))
-        store_parts<ROWS, COLUMNS, THREADS, 4>(args, block_row, block_column);
+    if (args.splits > 1 && is_last_block(&arrival_counters[blockIdx.y * gridDim.x + blockIdx.x], args.splits))
+        reduce_and_store_tile<ROWS, COLUMNS, THREADS, 4>(args, block_row, block_column);
 }
 
 extern "C" __global__ void __launch_bounds__(256, 2) gemm_k_major_tall(const __grid_constant__ GemmArgs args) {

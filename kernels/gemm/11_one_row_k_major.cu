@@ -1,14 +1,14 @@
 // The one-row sites on weights stored [columns, inner]: one or more warps a column, their lanes along the inner
 // axis.
-// Against 10_one_row: the same idea for the other layout; each lane reads 16 bytes at a time, all in flight.
+// Against 09_one_row: the same idea for the other layout; each lane reads 16 bytes at a time, all in flight.
 // With several warps a column they take turns along the inner axis and their sums are added in order through
 // shared memory: a long inner axis (w2@1) or few columns (head) otherwise leave too few bytes in flight, or too
 // few SMs at work. The first weights, all of them where the inner axis is no longer than a sweep, and the bias
 // are sent for before the wait for what comes before.
 // Should be faster than a tile where rows are few (1 to about 8).
 // For inner a multiple of 4, leading dimensions of 4, any rows and columns. Row layout. Deterministic.
-#include "dependent.cuh"
-#include "store.cuh"
+#include "dependent_launch.cuh"
+#include "epilogue.cuh"
 #include "warp.cuh"
 
 constexpr int WARPS = 8, UNROLL = 6;
@@ -27,7 +27,7 @@ template <int PARTS>
 __device__ __forceinline__ void one_row_k_major(const GemmArgs& args) {
     constexpr int STEP = 128 * PARTS;
     __shared__ float sums[WARPS];
-    let_next_grid_start();
+    griddep_launch_dependents();
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const int column = blockIdx.x * (WARPS / PARTS) + warp / PARTS, row = blockIdx.y;
     const bool inside = column < args.columns;
@@ -38,7 +38,7 @@ __device__ __forceinline__ void one_row_k_major(const GemmArgs& args) {
     int k = (warp % PARTS * 32 + lane) * 4;
     load_sweep(y, w, k, STEP, args.inner);
     const float bias = finishes && args.bias ? args.bias[column] : 0.0f;
-    wait_for_grid_before();
+    griddep_wait();
     const float* const a = args.a + static_cast<long long>(row) * args.lda;
     const float residual =
         finishes && args.residual ? args.residual[static_cast<long long>(row) * args.ldr + column] : 0.0f;
@@ -68,7 +68,7 @@ __device__ __forceinline__ void one_row_k_major(const GemmArgs& args) {
 #pragma unroll
         for (int part = 0; part < PARTS; ++part) total += sums[warp / PARTS * PARTS + part];
     }
-    if (finishes) args.c[static_cast<long long>(row) * args.ldc + column] = finish(total, bias, args.relu, residual);
+    if (finishes) args.c[static_cast<long long>(row) * args.ldc + column] = epilogue(total, bias, args.relu, residual);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 3)

@@ -10,11 +10,11 @@
 // Row layout. Deterministic: parts are added in order. Operands go in as stored: the hardware drops the bits
 // below TF32.
 // arch: 90a
-#include "async_copy.cuh"
+#include "cp_async.cuh"
 #include "cluster.cuh"
-#include "dependent.cuh"
-#include "split.cuh"
-#include "warpgroup.cuh"
+#include "dependent_launch.cuh"
+#include "split_k.cuh"
+#include "wgmma.cuh"
 
 constexpr int ROWS = 128, WARPGROUPS = ROWS / 64, THREADS = 128 * WARPGROUPS;
 constexpr int DEPTH = 32;           // floats of a swizzled row
@@ -31,13 +31,13 @@ struct Stage {
 template <int TILE_ROWS>
 __device__ __forceinline__ void copy_tile(float* tile, const float* from, int ld, int first, int count) {
     const int tile_row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS;
-    float* const to = tile + swizzled(tile_row, chunk) / 4;
+    float* const to = tile + swizzle_128b(tile_row, chunk) / 4;
 #pragma unroll
     for (int i = 0; i < TILE_ROWS; i += SWEEP) {
         const int row = first + tile_row + i;
         const bool inside = row < count;
         if (i + SWEEP <= TILE_ROWS || tile_row + i < TILE_ROWS)
-            copy_async_16_or_zero(to + i * DEPTH, from + static_cast<long long>(inside ? row : 0) * ld + chunk * 4,
+            cp_async_16_zfill(to + i * DEPTH, from + static_cast<long long>(inside ? row : 0) * ld + chunk * 4,
                                   inside);
     }
 }
@@ -62,39 +62,39 @@ __device__ __forceinline__ void warpgroup_gemm(const GemmArgs& args) {
     // Weights are of no earlier kernel's making: they are on their way while it still runs.
 #pragma unroll 1
     for (int step = 0; step < min(steps, STAGES); ++step) fetch_w(step, step);
-    wait_for_grid_before();
+    griddep_wait();
 #pragma unroll 1
     for (int step = 0; step < STAGES; ++step) {
         if (step < steps) fetch_a(step, step);
-        copy_async_commit();
+        cp_async_commit_group();
     }
-    let_next_grid_start();
+    griddep_launch_dependents();
 
     float sum[COLUMNS / 2] = {};
-    const unsigned long long a_tile = tile_descriptor(stages[0].a + threadIdx.x / 128 * 64 * DEPTH);
-    const unsigned long long w_tile = tile_descriptor(stages[0].w);
+    const unsigned long long a_tile = wgmma_descriptor(stages[0].a + threadIdx.x / 128 * 64 * DEPTH);
+    const unsigned long long w_tile = wgmma_descriptor(stages[0].w);
     int stage = 0;
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
-        copy_async_wait<STAGES - 1>();
-        show_to_products();
+        cp_async_wait_group<STAGES - 1>();
+        fence_proxy_async();
         __syncthreads();
         const unsigned long long at = stage * sizeof(Stage<COLUMNS>) >> 4;
-        products_begin();
+        wgmma_fence();
 #pragma unroll
-        for (int k = 0; k < DEPTH / 8; ++k) multiply_warpgroup<COLUMNS>(sum, a_tile + at + 2 * k, w_tile + at + 2 * k);
-        products_commit();
+        for (int k = 0; k < DEPTH / 8; ++k) wgmma_tf32<COLUMNS>(sum, a_tile + at + 2 * k, w_tile + at + 2 * k);
+        wgmma_commit_group();
         if (step + STAGES < steps) {
-            products_wait();
+            wgmma_wait_group<0>();
             __syncthreads();
             fetch_w(step + STAGES, stage);
             fetch_a(step + STAGES, stage);
         }
-        copy_async_commit();
+        cp_async_commit_group();
         stage = stage + 1 == STAGES ? 0 : stage + 1;
     }
-    products_wait();
-    hold(sum);
+    wgmma_wait_group<0>();
+    wgmma_fence_operand(sum);
 
     // The sums lie over the stages, rows 8 or 24 banks apart: a quarter-warp's four rows meet no bank twice.
     constexpr int PART_LD = COLUMNS % 16 == 8 ? COLUMNS : COLUMNS + 8;
@@ -107,35 +107,35 @@ __device__ __forceinline__ void warpgroup_gemm(const GemmArgs& args) {
         *reinterpret_cast<float2*>(to + j * 8) = make_float2(sum[4 * j], sum[4 * j + 1]);
         *reinterpret_cast<float2*>(to + 8 * PART_LD + j * 8) = make_float2(sum[4 * j + 2], sum[4 * j + 3]);
     }
-    cluster_show();
+    cluster_arrive_release();
 
     // Each block of the cluster finishes a share of the tile's rows, four columns a thread and turn.
     constexpr int ACROSS = COLUMNS / 4;
     const int first_row = ROWS / args.splits * rank, elements = ROWS / args.splits * ACROSS;
     int row, tile_column, column;
     bool inside;
-    StoreTerms terms;
+    EpilogueOperands terms;
     auto turn_to = [&](int i) {
         row = first_row + i / ACROSS;
         tile_column = i % ACROSS * 4, column = block_column + tile_column;
         inside = i < elements && row < args.rows && column < args.columns;
-        if (inside) terms = store_terms(args, row, column);
+        if (inside) terms = load_epilogue_operands(args, row, column);
     };
     turn_to(threadIdx.x);
-    cluster_wait();
+    cluster_wait_acquire();
     for (int i = threadIdx.x; i < elements; i += THREADS) {
         float4 total = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 8
         for (int other = 0; other < args.splits; ++other) {
-            const float4 value = load_from_block(part + row * PART_LD + tile_column, other);
+            const float4 value = ld_shared_cluster_float4(part + row * PART_LD + tile_column, other);
             total = make_float4(total.x + value.x, total.y + value.y, total.z + value.z, total.w + value.w);
         }
-        if (inside) store_4(args, total, terms, row, column);
+        if (inside) store_float4(args, total, terms, row, column);
         turn_to(i + THREADS);
     }
     // No block leaves while another may still read its shared memory.
-    cluster_arrive();
-    cluster_wait();
+    cluster_arrive_relaxed();
+    cluster_wait_acquire();
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) gemm_warpgroup_56(const __grid_constant__ GemmArgs args) {

@@ -5,7 +5,7 @@
 // shape does.
 // For rows a multiple of 128 or 64, columns of 64, inner of 32, leading dimensions of 4.
 // Transposed weights. Deterministic: parts are added in order.
-#include "async_copy.cuh"
+#include "cp_async.cuh"
 #include "wmma_tile.cuh"
 
 constexpr int COLUMNS = 64, DEPTH = 32, STAGES = 3;
@@ -40,9 +40,9 @@ __device__ __forceinline__ void assault(const GemmArgs& args) {
         const float* a = a_from;
         const float* w = w_from;
 #pragma unroll
-        for (int i = 0; i < ROWS / A_ROWS; ++i, a += a_sweep) copy_async_16(a_to + stage * FLOATS + i * A_ROWS * A_LD, a);
+        for (int i = 0; i < ROWS / A_ROWS; ++i, a += a_sweep) cp_async_16(a_to + stage * FLOATS + i * A_ROWS * A_LD, a);
 #pragma unroll
-        for (int i = 0; i < DEPTH / W_ROWS; ++i, w += w_sweep) copy_async_16(w_to + stage * FLOATS + i * W_ROWS * W_LD, w);
+        for (int i = 0; i < DEPTH / W_ROWS; ++i, w += w_sweep) cp_async_16(w_to + stage * FLOATS + i * W_ROWS * W_LD, w);
         a_from += DEPTH;
         w_from += w_step;
     };
@@ -52,14 +52,14 @@ __device__ __forceinline__ void assault(const GemmArgs& args) {
 #pragma unroll
     for (int stage = 0; stage < STAGES - 1; ++stage) {
         if (stage < steps) fetch(stage);
-        copy_async_commit();
+        cp_async_commit_group();
     }
     int stage = 0, ahead = STAGES - 1;
     for (int step = 0; step < steps; ++step) {
-        copy_async_wait<STAGES - 2>();
+        cp_async_wait_group<STAGES - 2>();
         __syncthreads();
         if (step + STAGES - 1 < steps) fetch(ahead);
-        copy_async_commit();
+        cp_async_commit_group();
         const float* a_tile = shared + stage * FLOATS + warp_row * A_LD;
         const float* w_tile = shared + stage * FLOATS + ROWS * A_LD + warp_column;
         tile.multiply<DEPTH, A_LD, W_LD>(a_tile, w_tile);

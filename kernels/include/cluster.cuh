@@ -1,35 +1,44 @@
-// Thread block clusters (sm_90 and up): a block's place, a barrier for all blocks of one, and reads of each other's
-// shared memory.
+// Thread block clusters (sm_90 and up): a block's rank, the cluster's barrier, and distributed shared memory.
+// Each function is named after the PTX instruction or special register that it uses.
 #pragma once
 
-// This block's place in its cluster, and the cluster's along x.
-__device__ __forceinline__ int cluster_rank() {
+// Rank of this block in its cluster.
+__device__ __forceinline__ int cluster_ctarank() {
     int rank;
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     return rank;
 }
-__device__ __forceinline__ int cluster_number() {
-    int number;
-    asm("mov.u32 %0, %%clusterid.x;" : "=r"(number));
-    return number;
+
+// Index of this cluster along the grid's x axis.
+__device__ __forceinline__ int clusterid_x() {
+    int index;
+    asm("mov.u32 %0, %%clusterid.x;" : "=r"(index));
+    return index;
 }
 
-// To all blocks' threads: what this one wrote to shared memory is seen by whoever has waited.
-__device__ __forceinline__ void cluster_show() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+// Arrives at the cluster's barrier. A thread that has waited sees what this thread wrote to shared memory before.
+__device__ __forceinline__ void cluster_arrive_release() {
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
 
-// The same where nothing written needs to be seen: only that this thread has come this far.
-__device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
+// Arrives without making any write visible.
+__device__ __forceinline__ void cluster_arrive_relaxed() {
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
 
-__device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+// Waits until all threads of the cluster have arrived.
+__device__ __forceinline__ void cluster_wait_acquire() {
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 
-// 16 bytes of block `rank`'s shared memory, at the place that `local` has in one's own.
-__device__ __forceinline__ float4 load_from_block(const float* local, int rank) {
-    const unsigned mine = static_cast<unsigned>(__cvta_generic_to_shared(local));
-    unsigned theirs;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(theirs) : "r"(mine), "r"(rank));
+// Loads 16 bytes from the shared memory of block `rank`, at the offset that `local` has in this block's own.
+__device__ __forceinline__ float4 ld_shared_cluster_float4(const float* local, int rank) {
+    const unsigned own_address = static_cast<unsigned>(__cvta_generic_to_shared(local));
+    unsigned address;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(own_address), "r"(rank));
     float4 value;
     asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
                  : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
-                 : "r"(theirs));
+                 : "r"(address));
     return value;
 }

@@ -2,7 +2,7 @@
 // 32 that serve all 8, two buffers; the softmax is computed online with a running maximum.
 #pragma once
 #include "args.cuh"
-#include "async_copy.cuh"
+#include "cp_async.cuh"
 #include "warp.cuh"
 
 namespace flash_shape {
@@ -42,8 +42,8 @@ __device__ __forceinline__ void flash(const AttentionArgs& args, FlashTiles<D>& 
             const int row = chunk / CHUNKS, column = chunk % CHUNKS * 4;
             const bool inside = key0 + row < args.seq;
             const long long offset = first_key + static_cast<long long>(inside ? key0 + row : 0) * args.ldkv + column;
-            copy_async_16_or_zero(&shared.k[buffer][row][column], args.k + offset, inside);
-            copy_async_16_or_zero(&shared.v[buffer][row][column], args.v + offset, inside);
+            cp_async_16_zfill(&shared.k[buffer][row][column], args.k + offset, inside);
+            cp_async_16_zfill(&shared.v[buffer][row][column], args.v + offset, inside);
         }
     };
 
@@ -53,19 +53,19 @@ __device__ __forceinline__ void flash(const AttentionArgs& args, FlashTiles<D>& 
         const int row = chunk / CHUNKS, column = chunk % CHUNKS * 4;
         const bool inside = first_query + row < args.queries;
         const long long offset = static_cast<long long>(inside ? first_query + row : 0) * args.ldq + column;
-        copy_async_16_or_zero(&shared.q[row][column], q + offset, inside);
+        cp_async_16_zfill(&shared.q[row][column], q + offset, inside);
     }
     fetch(0, 0);
-    copy_async_commit();
+    cp_async_commit_group();
 
     float out[GROUPS][4] = {};
     float peak = LOWEST, sum = 0.0f;
     int buffer = 0;
     for (int key0 = 0; key0 < block_keys; key0 += KEYS) {
-        copy_async_wait<0>();
+        cp_async_wait_group<0>();
         __syncthreads();
         if (key0 + KEYS < block_keys) fetch(buffer ^ 1, key0 + KEYS);
-        copy_async_commit();
+        cp_async_commit_group();
 
         float score[SCORES] = {};
 #pragma unroll 4

@@ -5,8 +5,8 @@
 // where all operands of the stage that it gives up are in registers.
 #pragma once
 #include "args.cuh"
-#include "async_copy.cuh"
-#include "dependent.cuh"
+#include "cp_async.cuh"
+#include "dependent_launch.cuh"
 
 template <int MICRO_COLUMNS, int STAGES>
 struct Fp32Quadrants {
@@ -42,27 +42,27 @@ struct Fp32Quadrants {
         auto fetch_a = [&](int stage) {
 #pragma unroll
             for (int i = 0; i < ROWS; i += SWEEP)
-                copy_async_16(to + stage * FLOATS + i * DEPTH, a_from + static_cast<long long>(i) * args.lda);
+                cp_async_16(to + stage * FLOATS + i * DEPTH, a_from + static_cast<long long>(i) * args.lda);
             a_from += DEPTH;
         };
         auto fetch_w = [&](int stage) {
 #pragma unroll
             for (int i = 0; i < COLUMNS; i += SWEEP)
-                copy_async_16(to + stage * FLOATS + (ROWS + i) * DEPTH, w_from + static_cast<long long>(i) * args.ldw);
+                cp_async_16(to + stage * FLOATS + (ROWS + i) * DEPTH, w_from + static_cast<long long>(i) * args.ldw);
             w_from += DEPTH;
         };
         fetch_w(0);
         if (threadIdx.x < COLUMNS) prefetch_later(args, block_column, first, steps);
-        wait_for_grid_before();
+        griddep_wait();
         fetch_a(0);
-        copy_async_commit();
+        cp_async_commit_group();
 #pragma unroll
         for (int stage = 1; stage < STAGES; ++stage) {
             if (stage < steps) {
                 fetch_w(stage);
                 fetch_a(stage);
             }
-            copy_async_commit();
+            cp_async_commit_group();
         }
 
         const int lane = threadIdx.x & 31, group = threadIdx.x / GROUP_THREADS;
@@ -75,7 +75,7 @@ struct Fp32Quadrants {
 
         Sum sum = {};
         float a0[HALF_ROWS][4], a1[HALF_ROWS][4], w0[HALF_COLUMNS][4], w1[HALF_COLUMNS][4];
-        copy_async_wait<STAGES - 1>();
+        cp_async_wait_group<STAGES - 1>();
         __syncthreads();
         read(a0, shared + a_first);
         read(w0, shared + w_first);
@@ -101,14 +101,14 @@ struct Fp32Quadrants {
 #pragma unroll 1
         for (int pairs = 2 * steps - 1; pairs > 0; --pairs) {
             if (pair == 1) {  // all of this stage is in registers
-                copy_async_wait<STAGES - 2>();
+                cp_async_wait_group<STAGES - 2>();
                 __syncthreads();
                 if (to_fetch > 0) {
                     fetch_w(stage);
                     fetch_a(stage);
                 }
                 --to_fetch;
-                copy_async_commit();
+                cp_async_commit_group();
                 stage = stage + 1 == STAGES ? 0 : stage + 1;
             }
             pair ^= 1;
@@ -139,8 +139,8 @@ private:
                                                           int steps) {
         const int column = block_column + threadIdx.x;
         const float* const line = args.w + static_cast<long long>(column) * args.ldw + first * DEPTH;
-        for (int step = 1; step < steps; ++step) prefetch_l2(line + step * DEPTH);
-        if (args.bias && threadIdx.x % 8 == 0) prefetch_l2(args.bias + column);
+        for (int step = 1; step < steps; ++step) prefetch_global_l2(line + step * DEPTH);
+        if (args.bias && threadIdx.x % 8 == 0) prefetch_global_l2(args.bias + column);
     }
 
     template <int COUNT>

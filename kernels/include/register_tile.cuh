@@ -1,7 +1,7 @@
 // A block's tile with a micro-tile of accumulators in each thread's registers, edges checked.
 // Shared by the rungs that differ only in the tile's size or in how the inner axis is divided.
 #pragma once
-#include "store.cuh"
+#include "epilogue.cuh"
 
 template <int ROWS, int COLUMNS, int DEPTH, int MICRO>
 struct RegisterTile {

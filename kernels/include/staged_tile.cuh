@@ -3,7 +3,7 @@
 // The paddings are chosen by the reader of the tiles so that its loads hit each bank once.
 #pragma once
 #include "args.cuh"
-#include "async_copy.cuh"
+#include "cp_async.cuh"
 
 template <int ROWS, int COLUMNS, int DEPTH, int THREADS, int A_PAD, int W_PAD>
 struct StagedTile {
@@ -24,14 +24,14 @@ struct StagedTile {
         for (int i = 0; i < ROWS * A_CHUNKS / THREADS; ++i) {
             const int chunk = threadIdx.x + i * THREADS;
             const int row = chunk / A_CHUNKS, k = chunk % A_CHUNKS * 4;
-            copy_async_16(a_tile(stage) + row * A_LD + k,
+            cp_async_16(a_tile(stage) + row * A_LD + k,
                           args.a + static_cast<long long>(block_row + row) * args.lda + k0 + k);
         }
 #pragma unroll
         for (int i = 0; i < DEPTH * W_CHUNKS / THREADS; ++i) {
             const int chunk = threadIdx.x + i * THREADS;
             const int k = chunk / W_CHUNKS, column = chunk % W_CHUNKS * 4;
-            copy_async_16(w_tile(stage) + k * W_LD + column,
+            cp_async_16(w_tile(stage) + k * W_LD + column,
                           args.w + static_cast<long long>(k0 + k) * args.ldw + block_column + column);
         }
     }

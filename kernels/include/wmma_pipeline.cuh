@@ -27,17 +27,17 @@ struct WmmaPipeline {
         for (int stage = 0; stage < STAGES - 1; ++stage) {
             if (stage < steps)
                 Stage::fetch(args, shared + stage * Stage::FLOATS, row0, column0, begin + stage * DEPTH);
-            copy_async_commit();
+            cp_async_commit_group();
         }
         int stage = 0, ahead = STAGES - 1;
 #pragma unroll 1
         for (int step = 0; step < steps; ++step) {
-            copy_async_wait<STAGES - 2>();
+            cp_async_wait_group<STAGES - 2>();
             __syncthreads();
             if (step + STAGES - 1 < steps)
                 Stage::fetch(args, shared + ahead * Stage::FLOATS, row0, column0,
                              begin + (step + STAGES - 1) * DEPTH);
-            copy_async_commit();
+            cp_async_commit_group();
             float* from = shared + stage * Stage::FLOATS;
             tile.multiply<DEPTH, Stage::A_LD, Stage::W_LD>(Stage::a_tile(from) + warp_row * Stage::A_LD,
                                                            Stage::w_tile(from) + warp_column);

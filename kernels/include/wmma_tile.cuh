@@ -2,7 +2,7 @@
 #pragma once
 #include <mma.h>
 
-#include "split.cuh"
+#include "split_k.cuh"
 
 struct WarpTile {
     static constexpr int ROWS = 32, COLUMNS = 32;

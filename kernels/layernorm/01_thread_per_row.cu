@@ -1,5 +1,5 @@
 // The naive port of a layernorm, which no rung uses: one thread a row, three walks over it (mean, variance,
-// output), as the CPU code does. A candidate to hold 02_warp_per_row against.
+// output), as the CPU code does. A candidate to hold 01_warp_per_row against.
 // Why it is slow: a warp's threads stand `ldx` floats apart, and only `rows` threads work at all.
 // For every shape. Gain and shift may be absent (folded into the next weights).
 #include "args.cuh"

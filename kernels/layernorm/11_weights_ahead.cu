@@ -7,14 +7,14 @@
 // one instruction for 4 KiB, so where products wait for something else it is slower.
 // For columns a multiple of 4 up to 1024, leading dimensions of 4. Deterministic: shuffle tree.
 #include "args.cuh"
-#include "async_copy.cuh"
+#include "cp_async.cuh"
 #include "row_in_registers.cuh"
 
 constexpr int LINE = 32;  // floats
 
 __device__ __forceinline__ void send_for(const float* weights, int lines) {
     for (int i = blockIdx.x * 32 + threadIdx.x; i < lines; i += gridDim.x * 32)
-        prefetch_l2(weights + static_cast<long long>(i) * LINE);
+        prefetch_global_l2(weights + static_cast<long long>(i) * LINE);
 }
 
 extern "C" __global__ void __launch_bounds__(32) layernorm_weights_ahead(const __grid_constant__ LayernormAheadArgs args) {

@@ -2,6 +2,7 @@
 // of the launch before wrote. dependent_pdl is the same with programmatic dependent launch: it lets
 // the next grid start at once and waits for its own predecessor only before it reads. Before sm_90 there
 // is no such thing, and the two are the same.
+#include "dependent_launch.cuh"
 
 struct DependentArgs {
     const float* in;   // [threads of the grid]
@@ -18,9 +19,7 @@ __device__ __forceinline__ void step(const DependentArgs& args) {
 extern "C" __global__ void dependent(const __grid_constant__ DependentArgs args) { step(args); }
 
 extern "C" __global__ void dependent_pdl(const __grid_constant__ DependentArgs args) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;");
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
+    griddep_launch_dependents();
+    griddep_wait();
     step(args);
 }

@@ -1,9 +1,9 @@
 // Rung 17, the whole pass as one cooperative launch: every block stays to the end, a grid barrier follows each
 // of the pass's tasks, and work items of a task go round the blocks. What a block does for an item is the code
-// of the other rungs: 02_warp_per_row, 14_flash, 12_w2_assault's ring of stages (five here) over WMMA, and
-// 10_one_row with its inner axis divided among blocks.
+// of the other rungs: 01_warp_per_row, 14_flash, 12_w2_assault's ring of stages (five here) over WMMA, and
+// 09_one_row with its inner axis divided among blocks.
 // Against the rung of 110 graph nodes: no launch, and parts of a product are added by the block that comes last
-// with its part (fixed order, last_part.cuh) instead of in a launch or behind a barrier of their own.
+// with its part (fixed order, last_block.cuh) instead of in a launch or behind a barrier of their own.
 // The barrier is cooperative groups' own: its word lies in memory that the driver keeps for the launch, so it
 // survives workspaces filled with anything, needs no reset, and orders every block's writes before every
 // block's reads. Tickets lie in the module for the same reason.
@@ -25,14 +25,14 @@
 
 #include "embed_element.cuh"
 #include "flash.cuh"
-#include "last_part.cuh"
+#include "last_block.cuh"
 #include "layernorm_row.cuh"
 #include "one_row.cuh"
 #include "stamp.cuh"
 #include "wmma_pipeline.cuh"
 
 constexpr int D_HEAD = 64, TILE = 64, DEPTH = 32, STAGES = 5;
-constexpr int MOST_TICKETS = 16384;
+constexpr int MAX_ARRIVAL_COUNTERS = 16384;
 
 using Pipeline = WmmaPipeline<TILE, TILE, DEPTH, STAGES>;
 constexpr int THREADS = Pipeline::THREADS, WARPS = Pipeline::WARPS;
@@ -48,7 +48,7 @@ constexpr int A_LAYER = LN1_LAST - LN1, AT_THE_END = EMBED - LN1_LAST;
 
 // One for each result that several blocks compute a part of. Not in a workspace, which may be filled with
 // anything: zero when the module is loaded, and zero again after each use.
-__device__ unsigned tickets[MOST_TICKETS];
+__device__ unsigned arrival_counters[MAX_ARRIVAL_COUNTERS];
 
 // The layer's own slot of an activation of `width` columns.
 template <class Word>
@@ -144,8 +144,8 @@ __device__ __forceinline__ void multiply(const GemmArgs& args, float* shared) {
     for (int item = blockIdx.x; item < tiles * args.splits; item += gridDim.x) {
         const int tile = item % tiles, row0 = tile % down * TILE, column0 = tile / down * TILE;
         Pipeline::multiply(args, shared, row0, column0, item / tiles);
-        if (args.splits > 1 && last_part(&tickets[tile], args.splits))
-            store_parts<TILE, TILE, THREADS>(args, row0, column0);
+        if (args.splits > 1 && is_last_block(&arrival_counters[tile], args.splits))
+            reduce_and_store_tile<TILE, TILE, THREADS>(args, row0, column0);
         __syncthreads();
     }
 }
@@ -161,8 +161,8 @@ __device__ __forceinline__ void multiply_rows(const GemmArgs& args, float* share
         bool done = args.splits == 1;
         if (!done) {
             if (mine) partial_tile(args, split)[static_cast<long long>(row) * args.columns + column] = sum;
-            done = last_part(&tickets[result], args.splits);
-            if (done && mine) sum = sum_parts(args, row, column);
+            done = is_last_block(&arrival_counters[result], args.splits);
+            if (done && mine) sum = reduce_partials(args, row, column);
         }
         if (done && mine) store(args, sum, row, column);
         __syncthreads();

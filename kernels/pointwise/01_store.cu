@@ -1,11 +1,11 @@
 // Bias, ReLU and residual as a launch of their own, for GEMMs that do not write them in their store.
 // One thread an element; reads and writes c once more, which is what fused stores save.
 #include "args.cuh"
-#include "dependent.cuh"
+#include "dependent_launch.cuh"
 
 extern "C" __global__ void pointwise_store(const __grid_constant__ StoreArgs args) {
-    let_next_grid_start();
-    wait_for_grid_before();
+    griddep_launch_dependents();
+    griddep_wait();
     const int column = blockIdx.x * blockDim.x + threadIdx.x;
     const int row = blockIdx.y;
     if (column >= args.columns) return;

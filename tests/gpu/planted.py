@@ -76,9 +76,11 @@ def late_warp(at: str, which: str = "threadIdx.x < 32") -> Change:
     return at, f"if ({which}) __nanosleep(4000);\n{at}"
 
 
-STAGED = without_barrier("copy_async_wait<0>();\n        ", "        if (k0 + DEPTH < end)")
-STAGED_LATE = late_warp("copy_async_wait<0>();")
-RING = without_barrier("copy_async_wait<STAGES - 2>();\n        ", "        if (step + STAGES - 1 < steps)")
+STAGED = without_barrier("cp_async_wait_group<0>();\n        ", "        if (k0 + DEPTH < end)")
+STAGED_LATE = late_warp("cp_async_wait_group<0>();")
+RING = without_barrier(
+    "cp_async_wait_group<STAGES - 2>();\n        ", "        if (step + STAGES - 1 < steps)"
+)
 
 TILED = "coalesced,w1:gemm_tiled"
 REGISTER_TILED = "coalesced,w1:gemm_register_tiled"
@@ -115,32 +117,32 @@ MISSING_BARRIERS = (
     ),
     Fault(
         "missing barrier", "gemm/11_k_major.cu", RING, K_MAJOR, "w1" + FIRST,
-        late=late_warp("copy_async_wait<STAGES - 2>();"),
+        late=late_warp("cp_async_wait_group<STAGES - 2>();"),
     ),
     Fault(
-        "missing cluster barrier", "gemm/11_warpgroup.cu", ("    cluster_show();\n", ""),
+        "missing cluster barrier", "gemm/11_warpgroup.cu", ("    cluster_arrive_release();\n", ""),
         WARPGROUP, "w1" + FIRST, late=late_warp("float* const to = part", "rank == 1"),
-        also=(("cluster_wait();\n    for (int i = threadIdx.x;", "for (int i = threadIdx.x;"),),
+        also=(("cluster_wait_acquire();\n    for (int i = threadIdx.x;", "for (int i = threadIdx.x;"),),
     ),
     Fault(
-        "missing cluster barrier", "gemm/11_fp32_cluster.cu", ("    cluster_show();\n", ""),
+        "missing cluster barrier", "gemm/11_fp32_cluster.cu", ("    cluster_arrive_release();\n", ""),
         FP32_CLUSTER, "w1" + FIRST, late=late_warp("Tile::multiply(args, shared,", "rank == 1"),
-        also=(("        if (waiting) cluster_wait();\n", ""),),
+        also=(("        if (waiting) cluster_wait_acquire();\n", ""),),
     ),
     Fault(
         "missing barrier", "gemm/11_fp32_k_major.cu",
-        without_barrier("copy_async_wait<0>();\n            ", "            if (step + 1 < steps) {"),
-        FP32_K_MAJOR, "w1" + FIRST, late=late_warp("copy_async_wait<0>();"),
+        without_barrier("cp_async_wait_group<0>();\n            ", "            if (step + 1 < steps) {"),
+        FP32_K_MAJOR, "w1" + FIRST, late=late_warp("cp_async_wait_group<0>();"),
     ),
     Fault(
-        "missing barrier", "gemm/10_one_row.cu",
+        "missing barrier", "gemm/09_one_row.cu",
         without_barrier("sums[warp][lane] = sum;\n    ", ""), "register-tiled,head:gemm_one_row", "",
         file="include/one_row.cuh", late=late_warp("sums[warp][lane] = sum;", "warp > 0"),
     ),
     Fault(
         "missing barrier", "attention/14_flash.cu",
-        without_barrier("copy_async_wait<0>();\n        ", "        if (key0 + KEYS < block_keys)"),
-        FLASH, "attention" + FIRST, file="include/flash.cuh", late=late_warp("copy_async_wait<0>();"),
+        without_barrier("cp_async_wait_group<0>();\n        ", "        if (key0 + KEYS < block_keys)"),
+        FLASH, "attention" + FIRST, file="include/flash.cuh", late=late_warp("cp_async_wait_group<0>();"),
     ),
     Fault(
         "missing barrier", "attention/14_flash_tensor.cu",
@@ -171,7 +173,7 @@ STALE = (
         "coalesced,w2:gemm_split_k_8", "w2" + FIRST,
     ),
     Fault(
-        "stale row", "layernorm/02_warp_per_row.cu", ("out[i] = value;", "if (row != 77) out[i] = value;"),
+        "stale row", "layernorm/01_warp_per_row.cu", ("out[i] = value;", "if (row != 77) out[i] = value;"),
         "coalesced", "ln1" + FIRST, file="include/layernorm_row.cuh",
     ),
     Fault(
@@ -198,7 +200,7 @@ SKIPPED = (
     ),
     Fault(
         "skipped last part", "gemm/06_split_k.cu", ("split < args.splits;", "split < args.splits - 1;"),
-        "coalesced,w2:gemm_split_k_8", "w2" + FIRST, file="include/split.cuh",
+        "coalesced,w2:gemm_split_k_8", "w2" + FIRST, file="include/split_k.cuh",
     ),
     Fault(
         "skipped last keys", "attention/14_flash.cu", ("key0 < block_keys;", "key0 + KEYS < block_keys;"),
@@ -225,13 +227,13 @@ SKIPPED = (
 ZEROED = (
     Fault(
         "zeroed row", "gemm/02_coalesced.cu",
-        ("= finish(args, sum, row, column);", "= row == 77 ? 0.0f : finish(args, sum, row, column);"),
-        "coalesced,fused_stores=on", "qkv" + FIRST, file="include/store.cuh",
+        ("= epilogue(args, acc, row, column);", "= row == 77 ? 0.0f : epilogue(args, acc, row, column);"),
+        "coalesced,fused_stores=on", "qkv" + FIRST, file="include/epilogue.cuh",
     ),
     Fault(
         "zeroed row", "gemm/09_wmma.cu",
-        ("= finish(args, sum, row, column);", "= row == 77 ? 0.0f : finish(args, sum, row, column);"),
-        "oracle-tf32,fused_stores=on,w1:gemm_wmma_short_1", "w1" + FIRST, file="include/store.cuh",
+        ("= epilogue(args, acc, row, column);", "= row == 77 ? 0.0f : epilogue(args, acc, row, column);"),
+        "oracle-tf32,fused_stores=on,w1:gemm_wmma_short_1", "w1" + FIRST, file="include/epilogue.cuh",
     ),
     Fault(
         "zeroed row", "attention/07_parallel.cu", ("= value / sum;", "= query == 77 ? 0.0f : value / sum;"),
@@ -261,7 +263,7 @@ LEAKS = (
         f"coalesced,batch=4,{FLASH_WARPS.split(',')[1]}", "attention" + FIRST,
     ),
     Fault(
-        "leak between sequences", "gemm/10_one_row.cu",
+        "leak between sequences", "gemm/09_one_row.cu",
         ("static_cast<long long>(row) * args.lda", "static_cast<long long>(row & ~1) * args.lda"),
         "coalesced,batch=4,head:gemm_one_row", "head" + FIRST, file="include/one_row.cuh",
     ),

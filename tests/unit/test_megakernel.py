@@ -1,4 +1,4 @@
-"""The megakernel's division of products: what its tickets must suffice for."""
+"""The megakernel's division of products: what its arrival counters must suffice for."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def task(site: str, rows: int, columns: int, inner: int) -> Task:
     return Task(Site(site, site, rows, columns, inner, (0, 1)), 0, (), View("out", 0, rows, columns, columns))
 
 
-def tickets() -> int:
+def arrival_counters() -> int:
     source = (kernels_dir() / "megakernel/17_persistent.cu").read_text(encoding="utf-8")
-    found = re.search(r"MOST_TICKETS = (\d+)", source)
+    found = re.search(r"MAX_ARRIVAL_COUNTERS = (\d+)", source)
     assert found
     return int(found[1])
 
 
-def test_a_large_batch_has_more_results_than_tickets_and_needs_none() -> None:
+def test_a_large_batch_has_more_results_than_arrival_counters_and_needs_none() -> None:
     """w1@1 of 256 sequences: 256 x 96 results, each by one block."""
     request = PlanRequest("megakernel", sets=(("batch", "256"),))
     plan = Resolver.load().resolve(request, parse_workload("gpt2-small").dims, "cuda")
@@ -38,7 +38,9 @@ def test_a_large_batch_has_more_results_than_tickets_and_needs_none() -> None:
 
 
 @given(site=st.sampled_from((*PRODUCTS, *ROW_PRODUCTS)), down=TILES, across=TILES, deep=TILES)
-def test_every_result_in_several_parts_has_a_ticket(site: str, down: int, across: int, deep: int) -> None:
+def test_every_result_in_several_parts_has_an_arrival_counter(
+    site: str, down: int, across: int, deep: int
+) -> None:
     height, width = (1, 32) if site in ROW_PRODUCTS else (TILE, TILE)
     if splits(task(site, down * height, across * width, deep * TILE)) > 1:
-        assert down * across <= tickets()
+        assert down * across <= arrival_counters()

@@ -280,7 +280,7 @@ def test_a_kernels_limits_are_the_reason() -> None:
     assert views["wo"].refused == (("wide", "wide can't serve wo: it needs 128 columns, got 64."),)
 
 
-def test_a_split_kernel_is_refused_more_tiles_than_it_has_tickets_for() -> None:
+def test_a_split_kernel_is_refused_more_tiles_than_it_has_arrival_counters_for() -> None:
     def refusal(kernel: str, batch: int) -> str | None:
         dims = replace(WORKLOADS[0].dims, batch=batch)
         plan = resolve(f"cublaslt,batch={batch}", dims, "cuda")
@@ -291,7 +291,7 @@ def test_a_split_kernel_is_refused_more_tiles_than_it_has_tickets_for() -> None:
 
     assert refusal("gemm_k_major_short_2", 64) is None, "6,144 tiles"
     assert refusal("gemm_k_major_short_2", 128) == (
-        "gemm_k_major_short_2 has tickets for 8192 tiles, and w1 has 12288"
+        "gemm_k_major_short_2 has arrival counters for 8192 tiles, and w1 has 12288"
     )
     assert refusal("gemm_k_major_short_1", 128) is None, "it draws none"
 

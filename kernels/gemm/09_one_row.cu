@@ -5,7 +5,7 @@
 // Should be faster where rows are few (1 to about 8): the weight is read once and nothing else matters.
 // For every shape; edges checked. Transposed weights. Deterministic.
 #include "one_row.cuh"
-#include "store.cuh"
+#include "epilogue.cuh"
 
 constexpr int WARPS = 32, UNROLL = 8;
 

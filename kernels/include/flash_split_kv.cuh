@@ -2,7 +2,7 @@
 // what the warps have in their order.
 #pragma once
 #include "args.cuh"
-#include "async_copy.cuh"
+#include "cp_async.cuh"
 #include "warp.cuh"
 
 // 16 bytes of row `index`, or zeros beyond `count` rows.
@@ -10,7 +10,7 @@ template <int LD>
 __device__ __forceinline__ void copy_row_chunk(float (&row)[LD], const float* rows, int index, int ld, int count,
                                                int chunk) {
     const bool inside = index < count;
-    copy_async_16_or_zero(row + chunk * 4, rows + static_cast<long long>(inside ? index : 0) * ld + chunk * 4, inside);
+    cp_async_16_zfill(row + chunk * 4, rows + static_cast<long long>(inside ? index : 0) * ld + chunk * 4, inside);
 }
 
 template <int WARPS, int QUERIES, int LD>
