@@ -99,7 +99,7 @@ def test_a_row_that_rounds_differently_is_seen(context: Context, tools: Tools) -
     operands = Operands(context, 64, 64, 4)
     alike = RowDeterminism(context, tools)
     copied = struct.pack("<QQiiii", operands.gemm.c, 0, operands.rows, 64, 64, SEQ)
-    repeating = tools.launch("alike.cu", "fill_alike", tools.spread(operands.rows * 64), copied)
+    repeating = tools.launch("row_determinism.cu", "fill_repeating", tools.spread(operands.rows * 64), copied)
     by_place = struct.pack("<Qiii4x", operands.gemm.c, *halves(operands.rows * 64), 1)
     unlike = tools.launch("fill.cu", "fill_noise", tools.spread(operands.rows * 64), by_place)
     assert alike(operands.gemm, 4, repeating, "a test")

@@ -8,7 +8,7 @@ from pathlib import Path
 from gputop.util import paths
 from gputop.util.errors import UsageError
 
-OF_PLANS = ("measure/fill.cu", "measure/alike.cu")
+OF_PLANS = ("measure/fill.cu", "measure/row_determinism.cu")
 """What draws a plan's weights and tries its products, and so belongs to plans: all else there measures."""
 
 

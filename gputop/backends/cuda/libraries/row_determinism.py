@@ -13,7 +13,7 @@ from gputop.backends.cuda.runtime.utility_kernels import Tools
 
 Call = Callable[[], None]
 
-SOURCE = "alike.cu"
+SOURCE = "row_determinism.cu"
 
 
 class RowDeterminism:
@@ -30,12 +30,12 @@ class RowDeterminism:
         Its rows are `sequences` runs of one length, the same noise in each.
         """
         period = gemm.rows // sequences
-        self._over("fill_alike", gemm.a, (gemm.rows, gemm.inner, gemm.lda), period)
+        self._over("fill_repeating", gemm.a, (gemm.rows, gemm.inner, gemm.lda), period)
         if gemm.residual:
-            self._over("fill_alike", gemm.residual, (gemm.rows, gemm.columns, gemm.ldr), period)
+            self._over("fill_repeating", gemm.residual, (gemm.rows, gemm.columns, gemm.ldr), period)
         product()
         self._tools.fill_words(self._unlike.data.ptr, 1, 0)()
-        self._over("first_mismatch", gemm.c, (gemm.rows, gemm.columns, gemm.ldc), period)
+        self._over("find_mismatch", gemm.c, (gemm.rows, gemm.columns, gemm.ldc), period)
         self._context.synchronize(what)
         return int(self._context.copy_out(self._unlike)[0]) == 0
 
