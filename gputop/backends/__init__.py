@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING
 
-from gputop.util.errors import unknown_name
+from gputop.util.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from gputop.backends.base import BackendModule
@@ -16,6 +16,8 @@ MODULES = {
     "cuda": "gputop.backends.cuda",
     "cpu": "gputop.backends.cpu",
 }
+COMPILES = "cuda"
+"""The backend that compiles CUDA sources."""
 
 
 def load(name: str) -> BackendModule:
@@ -38,6 +40,15 @@ def choose(name: str) -> tuple[str, str]:
         return "cuda", ""
     device = importlib.import_module("gputop.backends.cuda.runtime.driver").first_device()
     return "cpu", f"{device} is here and is not used: {lacking}" if device else ""
+
+
+def check_sources(name: str, folder: object) -> None:
+    """Raise UsageError if a folder of CUDA sources is given to a backend that compiles none."""
+    if folder is not None and name != COMPILES:
+        what = "A recording was measured already" if name == "replay" else f"The {name} backend runs no CUDA"
+        raise UsageError(
+            f"--kernels {folder} would change nothing: {what}. Leave it out, or measure with --backend cuda."
+        )
 
 
 def warm_up(name: str, workload: Workload, device: str | None) -> None:

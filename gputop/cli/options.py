@@ -94,9 +94,16 @@ def workload_of(options: Namespace) -> Workload:
 
 
 def kernels_dir_of(options: Namespace) -> str | None:
-    """The folder as an absolute path, so that the worker may stand elsewhere; on a remote host as given."""
+    """Return the folder as an absolute path, so that the worker may stand elsewhere; for a remote as given.
+
+    Raise UsageError for a folder that nothing would be compiled from.
+    """
     folder: str | None = options.kernels_dir
-    if folder is None or options.remote is not None:
+    if folder is None:
+        return None
+    if options.backend != "auto":
+        backends.check_sources(options.backend, folder)
+    if options.remote is not None:
         return folder
     if not Path(folder).is_dir():
         raise UsageError(f"--kernels {folder}: no such folder. It must hold .cu files, at the paths of ours.")
@@ -139,21 +146,14 @@ def request_of(options: Namespace, rung: str) -> PlanRequest:
 
 
 def with_changes(request: PlanRequest, options: Namespace) -> PlanRequest:
-    """`request` with --batch, --set and --use on top."""
+    """Return `request` with --batch, --set and --use added. Raise UsageError if one name gets two values."""
     from dataclasses import replace
 
+    from gputop.plan.plan_string import checked_once
+
     batch = () if options.batch is None else (("batch", str(options.batch)),)
-    sets, uses = _once((*options.sets, *batch)), _once(tuple(options.uses))
-    return replace(request, sets=(*request.sets, *sets), uses=(*request.uses, *uses))
-
-
-def _once(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """UsageError where one name is given two values: one of them would be ignored unsaid."""
-    given: dict[str, str] = {}
-    for name, value in pairs:
-        if given.setdefault(name, value) != value:
-            raise UsageError(f"{name} is asked to be {given[name]} and {value}: give it one value.")
-    return pairs
+    sets, uses = (*options.sets, *batch), tuple(options.uses)
+    return checked_once(replace(request, sets=(*request.sets, *sets), uses=(*request.uses, *uses)))
 
 
 def whole_number(text: str) -> int:

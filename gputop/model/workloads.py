@@ -18,6 +18,11 @@ WORKLOADS = (
 )
 
 DIMS_KEYS = tuple(field.name for field in fields(Dims) if field.name != "batch")
+LEAST = {
+    "d_model": (3, "a layernorm of fewer numbers gives the same whatever they are"),
+    "vocab": (2, "with one token there is nothing to choose from"),
+}
+"""Smallest size of which a passed gate says something, by key, and why. 1 for the others."""
 MOST = {
     "layers": 1024,
     "d_model": 65536,
@@ -90,8 +95,10 @@ def check_sizes(dims: Dims, source: str) -> None:
     """UsageError, naming `source` and key, for sizes that no model has that could be run."""
     for key in DIMS_KEYS:
         value: int = getattr(dims, key)
-        if value < 1:
-            raise UsageError(f"{source}: {key} must be at least 1, got {value}.")
+        least, why = LEAST.get(key, (1, ""))
+        if value < least:
+            because = f": {why}" if why and value >= 1 else ""
+            raise UsageError(f"{source}: {key} must be at least {least}, got {value}{because}.")
         if value > MOST[key]:
             raise UsageError(f"{source}: {key} = {value} is beyond {MOST[key]}, the most that is accepted.")
     if dims.d_model % dims.heads:

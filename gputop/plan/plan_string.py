@@ -9,7 +9,10 @@ FORM = "RUNG[,TOGGLE=VALUE...][,SITE:KERNEL...]"
 
 
 def parse_word(word: str) -> PlanRequest:
-    """The request that a word spells; names are not looked up here. UsageError for a broken form."""
+    """Return the request that a word spells. Names are not looked up here.
+
+    Raise UsageError for a broken form, and for one name with two values.
+    """
     rung, *parts = (part.strip() for part in word.split(","))
     if not rung or "=" in rung or ":" in rung:
         raise UsageError(f"A plan begins with a rung: {FORM}, got {word!r}. See `gputop list rungs`.")
@@ -25,7 +28,17 @@ def parse_word(word: str) -> PlanRequest:
             raise UsageError(
                 f"{part!r} in {word!r} is neither TOGGLE=VALUE nor SITE:KERNEL. A plan is {FORM}."
             )
-    return PlanRequest(rung, tuple(sets), tuple(uses))
+    return checked_once(PlanRequest(rung, tuple(sets), tuple(uses)))
+
+
+def checked_once(request: PlanRequest) -> PlanRequest:
+    """Return the request itself. Raise UsageError if it gives one name two values: one would be ignored."""
+    for pairs in (request.sets, request.uses):
+        given: dict[str, str] = {}
+        for name, value in pairs:
+            if given.setdefault(name, value) != value:
+                raise UsageError(f"{name} is asked to be {given[name]} and {value}: give it one value.")
+    return request
 
 
 def format_word(request: PlanRequest) -> str:

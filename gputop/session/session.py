@@ -67,12 +67,14 @@ class Session:
     ) -> Session:
         """`auto` is cuda where it is usable, else cpu.
 
-        Unavailable when the device or a library is missing; UsageError for a workload that is no model.
+        Unavailable when the device or a library is missing; UsageError for a workload that is no model, and
+        for CUDA sources where none are compiled.
         """
         check_sizes(workload.dims, f"workload {workload.name}")
         name, note = backends.choose(backend_name)
         if note and device is not None:
             raise Unavailable(note)
+        backends.check_sources(name, kernels_dir)
         say(f"opening {name}")
         folder = Path(kernels_dir) if kernels_dir else None
         catalog = Resolver.load(folder)

@@ -318,7 +318,14 @@ class GputopApp(App[int]):
 
     def action_recording(self) -> None:
         """The recording in the device's place, or the device again."""
-        shown = replace(self._started_with, backend="replay", device=RECORDING, request=None, batch=None)
+        shown = replace(
+            self._started_with,
+            backend="replay",
+            device=RECORDING,
+            request=None,
+            batch=None,
+            kernels_dir=None,
+        )
         self._sampler.reopen(self._started_with if self.options == shown else shown)
 
     def action_put_away(self) -> None:

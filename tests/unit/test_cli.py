@@ -62,6 +62,13 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         (("run", "--workload", "tinny"), "Did you mean 'tiny'?"),
         (("run", "--workload", "no-such.toml"), "no-such.toml"),
         (("run", "--kernels", "no-such-folder"), "no such folder"),
+        (
+            ("run", "--kernels", "no-such-folder", "--backend", "cpu"),
+            "Leave it out, or measure with --backend",
+        ),
+        (("list", "kernels", "--kernels", ".", "--backend", "cpu"), "would change nothing"),
+        (("run", "--rung", "cpu-blas,batch=2,batch=4"), "batch is asked to be 2 and 4"),
+        (("compare", "cpu-blas", "cpu-blas,w1:a,fold=on,w1:b"), "w1 is asked to be a and b"),
         (("run", "--remote=-oProxyCommand=x"), "no ssh destination"),
         (("compare",), "required: A"),
         (("compare", "cpu-blas"), "two plans, or one and --aa"),
@@ -211,6 +218,8 @@ def test_list_names_what_other_commands_take(
     [
         (("--batch", "2", "--set", "batch=4"), "batch is asked to be 4 and 2"),
         (("--use", "w1=cpu_blas_gemm", "--use", "w1=cpu_loops_gemm"), "w1 is asked to be"),
+        (("--rung", "cpu-blas,batch=2", "--batch", "4"), "batch is asked to be 2 and 4"),
+        (("--rung", "cpu-blas,fold=on", "--set", "fold=off"), "fold is asked to be on and off"),
     ],
 )
 def test_one_name_with_two_values_is_refused(

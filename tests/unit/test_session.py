@@ -23,7 +23,7 @@ from gputop.plan.plan_string import parse_word
 from gputop.plan.types import PlanRequest, Site, Step, Task, View
 from gputop.planner.resolver import Resolver
 from gputop.results.records import TOTAL_ROWS, Comparison, Delta, PlanResult, Row, Window
-from gputop.session import Session, aa_runs, ladder_window, paired_comparison
+from gputop.session import Session, aa_runs, ladder_window, open_session, paired_comparison
 from gputop.session.aa_noise import NoiseFloors
 from gputop.session.context import SessionContext
 from gputop.session.prepared_plans import MOST_IDLE
@@ -96,6 +96,13 @@ def test_sizes_of_no_model_are_refused_whoever_asks(change: dict[str, int], why:
     """A front end reads them from a file; a program, or another host's front end, may give anything."""
     with pytest.raises(UsageError, match=why):
         Session.open("cpu", replace(TINY, dims=replace(TINY.dims, **change)))
+
+
+def test_sources_that_nothing_compiles_are_refused(tmp_path: Path) -> None:
+    """Also if `auto` comes to the cpu, or a recording is opened, which no command line can know before."""
+    for opening in ("cpu", "replay"):
+        with pytest.raises(UsageError, match="would change nothing"):
+            open_session(opening, TINY, device=None, kernels_dir=str(tmp_path), say=silent)
 
 
 def test_cuda_where_it_can_not_be_used_is_not_here() -> None:
