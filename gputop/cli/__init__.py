@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -30,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             mark("gputop: done")
             return code
     except GputopError as error:
-        _tell(f"gputop: {error}")
+        _tell(str(error))
         return error.exit_code
     except Terminated as ended:
         return ended.exit_code
@@ -43,16 +42,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("GPUTOP_TRACEBACK"):
             raise
         what = f"{type(error).__name__}: {error}".splitlines()[0]
-        _tell(f"gputop: a fault of its own ({what}). GPUTOP_TRACEBACK=1 shows where; please report it.")
+        _tell(f"a fault of its own ({what}). GPUTOP_TRACEBACK=1 shows where; please report it.")
         return INTERNAL_FAULT
     finally:
         _settle_streams()
 
 
 def _tell(text: str) -> None:
-    # Where stderr can't be written the exit code still tells.
-    with contextlib.suppress(OSError):
-        print(text, file=sys.stderr)
+    from gputop.cli.terminal import print_message
+
+    print_message(text)
 
 
 def _open_streams() -> None:

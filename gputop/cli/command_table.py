@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from gputop import __version__
@@ -21,7 +20,7 @@ from gputop.cli.commands import (
     worker,
 )
 from gputop.cli.options import DEFAULT_WINDOWS
-from gputop.cli.terminal import print_data, why_no_screen
+from gputop.cli.terminal import print_data, print_message, why_no_screen
 from gputop.util.errors import unknown_name
 
 COMMANDS: tuple[Command, ...] = (
@@ -51,7 +50,7 @@ def dispatch(argv: Sequence[str]) -> int:
         return screen.COMMAND.run(options)
     if options.windows is None:
         options.windows = DEFAULT_WINDOWS
-    print(f"gputop: {why_not}, so this is what `gputop run` prints.", file=sys.stderr)
+    print_message(f"{why_not}, so this is what `gputop run` prints.")
     return run.COMMAND.run(options)
 
 

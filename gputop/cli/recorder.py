@@ -117,17 +117,20 @@ class Recorder:
             pinned = self._request(partner) if partner else None
             for _ in range(self._options.windows):
                 try:
-                    yield WindowLine(
-                        window=self._bench.measure(self._request(rung), pinned, check_phases=True)
-                    )
+                    window = self._bench.measure(self._request(rung), pinned, check_phases=True)
                 except GputopError as error:
                     yield self._refusal(rung.id, self._reason(error))
                     break
+                yield WindowLine(window=window)
 
     def _ladder(self, rungs: Sequence[RungView]) -> Iterator[Line]:
         bench = self._bench
         bench.narrator.note("the whole ladder in one window")
         requests = [self._request(rung) for rung in rungs if rung.id in self._gates]
+        if not requests:
+            # Asked for no rung in particular, a session measures all that it has.
+            yield self._refusal(THE_LADDER, "none of these rungs can be measured here")
+            return
         try:
             yield LadderLine(
                 ladder=bench.retry_once(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from gputop.util.errors import UsageError
+from gputop.util.printable import printable, printable_lines
 
 NO_LIMIT = 10_000
 """The width where nothing need be dropped: a file or a pipe."""
@@ -34,6 +35,20 @@ _PAINT = re.compile(r"\x1b\[\d+m")
 _COLOURS = {"good": "32", "bad": "31", "strong": "1", "quiet": "2"}
 
 
+class Painted(str):
+    """Text with colour sequences of gputop's own, around text that is printable; `Terminal.paint` makes it.
+
+    Every other string is made printable when it is written, colour sequences included: a string that loses
+    this type shows its sequences instead of obeying them.
+    """
+
+    def __add__(self, other: str) -> Painted:
+        return Painted(str.__add__(self, _harmless(other)))
+
+    def __radd__(self, other: str) -> Painted:
+        return Painted(_harmless(other) + str(self))
+
+
 @dataclass(frozen=True, slots=True)
 class Terminal:
     """One output stream as text is laid out for it."""
@@ -54,9 +69,11 @@ class Terminal:
 
     def paint(self, text: str, tone: str) -> str:
         """`text` in a tone (`good`, `bad`, `strong`, `quiet`), which says nothing that the text does not."""
-        return f"\x1b[{_COLOURS[tone]}m{text}\x1b[0m" if self.colour and text else text
+        if not (self.colour and text):
+            return text
+        return Painted(f"\x1b[{_COLOURS[tone]}m{_harmless(text)}\x1b[0m")
 
-    def printable(self, text: str) -> str:
+    def encodable(self, text: str) -> str:
         """`text` with what the encoding lacks spelled in ASCII."""
         try:
             text.encode(self.encoding)
@@ -91,13 +108,24 @@ def wrapped(line: str, width: int) -> list[str]:
     return [*parts, line[start:]]
 
 
+def print_message(text: str) -> None:
+    """Write a message of gputop's own to stderr. If stderr can't be written, the exit code still tells."""
+    with contextlib.suppress(OSError):
+        print(f"gputop: {printable_lines(text)}", file=sys.stderr)
+
+
+def _harmless(text: str) -> str:
+    """`text` as a terminal may be given it."""
+    return text if isinstance(text, Painted) else printable(text)
+
+
 def print_data(*lines: str) -> None:
     """Lines of a readable table, on stdout. UsageError where the disk refuses them."""
     terminal = Terminal.of(sys.stdout)
     try:
         for line in lines:
-            for part in wrapped(line.rstrip(), terminal.width):
-                sys.stdout.write(terminal.printable(part) + "\n")
+            for part in wrapped(_harmless(line).rstrip(), terminal.width):
+                sys.stdout.write(terminal.encodable(part) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -116,12 +144,13 @@ class Narrator:
     def note(self, text: str) -> None:
         """A line that stays."""
         self.clear()
-        self._write(f"gputop: {text}\n")
+        self._write(f"gputop: {printable_lines(text)}\n")
 
     def progress(self, text: str) -> None:
         """What goes on just now; not worth a line in a log, or on a terminal that can't erase."""
         if self._stream.isatty() and obeys():
-            self._write(f"\r\x1b[K{text.splitlines()[0][: self._terminal.width - 1]}" if text else "\r\x1b[K")
+            line = printable(text.strip().partition("\n")[0])
+            self._write(f"\r\x1b[K{line[: self._terminal.width - 1]}")
             self._progress_shown = True
 
     def clear(self) -> None:
@@ -133,5 +162,5 @@ class Narrator:
     def _write(self, text: str) -> None:
         # A measurement is worth more than its narration.
         with contextlib.suppress(OSError):
-            self._stream.write(self._terminal.printable(text))
+            self._stream.write(self._terminal.encodable(text))
             self._stream.flush()

@@ -9,6 +9,8 @@ from typing import BinaryIO
 
 import platformdirs
 
+from gputop.util.printable import printable
+
 TAIL_LINES = 500
 FILE_LIMIT_BYTES = 4_000_000
 """A longer log file is begun anew by the next client."""
@@ -43,7 +45,8 @@ class WorkerLog:
             self._said.clear()
 
     def add(self, line: str) -> None:
-        """Keep one line, given without its newline."""
+        """Keep one line, given without its newline, as it may be shown on a terminal."""
+        line = printable(line)
         with self._lock:
             self._tail.append(line)
             self._said.append(line)

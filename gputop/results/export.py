@@ -36,6 +36,7 @@ from gputop.results.schemas import (
 )
 from gputop.util.errors import UsageError
 from gputop.util.output_file import Target, open_target
+from gputop.util.printable import printable_json
 
 __all__ = [
     "Target",
@@ -158,7 +159,7 @@ def _json(schema: Schema, records: Iterable[Record]) -> str:
         {key: None if record[key] == "" else record[key] for key in keys} for record in map(_finite, records)
     ]
     table = {"schema": schema.name, "rows": rows}
-    return json.dumps(table, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return printable_json(json.dumps(table, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def _finite(record: Record) -> Record:

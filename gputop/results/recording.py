@@ -26,6 +26,7 @@ from gputop.results.residual import reconciled
 from gputop.util import install_hints
 from gputop.util.errors import UsageError
 from gputop.util.paths import PACKAGE
+from gputop.util.printable import printable_json
 
 SCHEMA = "gputop.recording/1"
 SHIPPED = PACKAGE / "_data" / "recordings"
@@ -133,7 +134,8 @@ _schemas = msgspec.json.Decoder(_Schema)
 def encode(line: Line) -> bytes:
     """One line, newline included."""
     record = {name: _lean(getattr(line, name)) for name in line.__struct_fields__}
-    return msgspec.json.encode({"kind": line.__struct_config__.tag, **record}) + b"\n"
+    text = msgspec.json.encode({"kind": line.__struct_config__.tag, **record}).decode()
+    return printable_json(text).encode() + b"\n"
 
 
 def parse(data: bytes, source: str) -> Recording:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import ClassVar
 
+from rich.text import Text
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
+from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.timer import Timer
 
@@ -37,6 +39,7 @@ from gputop.tui.messages import (
 )
 from gputop.tui.options import Options
 from gputop.tui.palette import THEME
+from gputop.tui.printable_filter import PRINTABLE
 from gputop.tui.screens.ask import AskScreen
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.kernels import KernelsScreen
@@ -46,6 +49,7 @@ from gputop.tui.widgets.toggle_table import flippable
 from gputop.util import signals
 from gputop.util.errors import UsageError
 from gputop.util.output_file import STDOUT
+from gputop.util.printable import printable_lines
 
 UPDATE_S = 0.5
 """Least time between two drawings of what the worker sends."""
@@ -111,12 +115,16 @@ class GputopApp(App[int]):
     def _end(self, code: int, reason: str | None = None) -> None:
         """Leave; a screen that is still put together is waited for, as it can't be left half mounted."""
         if self._main.stands:
-            self.exit(code, return_code=code, message=reason)
+            self.exit(code, return_code=code, message=reason and Text(printable_lines(reason)))
         else:
             asyncio.get_running_loop().call_later(COMPOSING_S, self._end, code, reason)
 
     def on_unmount(self) -> None:
         self._sampler.finish()
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Every widget's lines pass through these: names and notes come from files and other programs."""
+        return (*super().get_line_filters(), PRINTABLE)
 
     # Drawing
 

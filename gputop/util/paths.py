@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from pathlib import Path
 
 import platformdirs
@@ -26,18 +24,3 @@ def kernels_dir() -> Path:
 def cache_dir(name: str) -> Path:
     """A folder of this user's cache, which may not exist yet; anything in it may be deleted."""
     return platformdirs.user_cache_path("gputop") / name
-
-
-def keep(file: Path, content: bytes) -> None:
-    """Write a file of the cache, whole or not at all.
-
-    A cache that can't be written costs the time to make its content again, never more.
-    """
-    part = file.with_name(f"{file.name}.{os.getpid()}.part")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(content)
-        part.replace(file)
-    except OSError:
-        with contextlib.suppress(OSError):
-            part.unlink()

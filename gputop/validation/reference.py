@@ -21,7 +21,8 @@ from gputop.model.rng import tokens
 from gputop.model.weights import master
 from gputop.plan.types import LAYERNORM_EPS, Dims, Workload
 from gputop.util.heartbeat import beat
-from gputop.util.paths import PACKAGE, cache_dir, keep
+from gputop.util.output_file import keep
+from gputop.util.paths import PACKAGE, cache_dir
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -87,6 +87,8 @@ class Program:
         self._gone = False
         self.before = termios.tcgetattr(self._theirs)
         self.screen = Screen(columns, rows)
+        self.output = ""
+        """All that it wrote so far, control sequences included."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.process = subprocess.Popen(
             command,
@@ -139,7 +141,9 @@ class Program:
     def _read(self) -> bool:
         ready, _, _ = select.select([self._ours], [], [], 0.05)
         if ready:
-            self.screen.feed(self._decoder.decode(os.read(self._ours, 65536)))
+            text = self._decoder.decode(os.read(self._ours, 65536))
+            self.output += text
+            self.screen.feed(text)
         return bool(ready)
 
 

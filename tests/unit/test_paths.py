@@ -1,4 +1,4 @@
-"""The user's caches: whole or not at all, and never in the way."""
+"""Where the user's caches lie."""
 
 from __future__ import annotations
 
@@ -7,28 +7,6 @@ from pathlib import Path
 import pytest
 
 from gputop.util import paths
-
-
-def test_what_is_kept_reads_back_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
-    file = tmp_path / "new" / "folder" / "kept"
-    for content in (b"first", b"second"):
-        paths.keep(file, content)
-        assert file.read_bytes() == content
-    assert list(file.parent.iterdir()) == [file]
-
-
-def test_a_cache_that_can_not_be_made_costs_nothing(tmp_path: Path) -> None:
-    blocked = tmp_path / "a file where the folder should be"
-    blocked.write_bytes(b"")
-    paths.keep(blocked / "kept", b"content")
-    assert list(tmp_path.iterdir()) == [blocked]
-
-
-def test_what_can_not_take_its_name_leaves_no_part(tmp_path: Path) -> None:
-    taken = tmp_path / "kept"
-    (taken / "by a folder").mkdir(parents=True)
-    paths.keep(taken, b"content")
-    assert list(tmp_path.iterdir()) == [taken]
 
 
 def test_asking_where_a_cache_lies_makes_no_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ from hypothesis import strategies as st
 
 from gputop.cli import main
 from gputop.cli.commands.record import chosen
-from gputop.cli.linefile import LineFile
 from gputop.cli.recorder import Recorder
 from gputop.ipc.client import Client
 from gputop.model.workloads import WORKLOADS, parse_workload
@@ -47,6 +46,7 @@ from gputop.results.recording import (
 from gputop.results.records import Gate
 from gputop.session import Replay
 from gputop.util.errors import UsageError
+from gputop.util.output_file import LineFile
 from tests.unit.test_protocol import values
 
 if TYPE_CHECKING:
@@ -534,3 +534,27 @@ def test_whoever_stops_a_recording_is_told_where_it_is(env: dict[str, str], tmp_
     assert "Traceback" not in said
     assert recording.read(partial).windows
     assert not name.exists()
+
+
+def test_a_recording_that_is_stopped_before_its_first_window_leaves_nothing(
+    env: dict[str, str], tmp_path: Path
+) -> None:
+    command = (*GPUTOP, "record", str(tmp_path / "t.jsonl"), *RECORD)
+    with subprocess.Popen(
+        command, env=env, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    ) as made:
+        assert made.stderr is not None
+        assert any("1 of" in line for line in made.stderr)
+        made.send_signal(signal.SIGINT)
+        _, said = made.communicate(timeout=60)
+    assert made.returncode == 130
+    assert "nothing was recorded" in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_recording_of_rungs_that_can_not_run_is_none(env: dict[str, str], tmp_path: Path) -> None:
+    done = record(env, str(tmp_path / "t.jsonl"), *RECORD, "--rungs", "cpu-loops", "--set", "layout=sideways")
+    assert done.returncode == 2
+    assert "cpu-loops is not recorded" in done.stderr
+    assert "Nothing was recorded" in done.stderr
+    assert not list(tmp_path.iterdir())

@@ -24,7 +24,8 @@ from gputop.backends.cpu.memory import Floats
 from gputop.results.records import SCHEMA_CEILINGS, Ceiling, Ceilings
 from gputop.util.aligned_array import aligned
 from gputop.util.heartbeat import beat
-from gputop.util.paths import cache_dir, keep
+from gputop.util.output_file import keep
+from gputop.util.paths import cache_dir
 
 NAMES = ("fp32", "fp32_1", "dram_read", "dram_read_1", "call")
 PEAK_SIDE = 768

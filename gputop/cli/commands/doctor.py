@@ -69,7 +69,7 @@ def _lines(findings: Sequence[tuple[Probe, Finding]], terminal: Terminal) -> lis
     width = max(len(probe.name) for probe, _ in findings)
     for probe, finding in findings:
         state = terminal.paint(f"{finding.state:<7}", TONES[finding.state])
-        lines.append(f"{state}  {probe.name:<{width}}  {finding.detail}  ({probe.purpose})")
+        lines.append(state + f"  {probe.name:<{width}}  {finding.detail}  ({probe.purpose})")
         if finding.mend:
             lines.append(f"{'':<{9 + width}}  mend: {finding.mend}")
     cuda = all(finding.state == "ok" for probe, finding in findings if probe.need == "cuda")

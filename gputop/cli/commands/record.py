@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gputop.plan.choices import RungView
+    from gputop.util.output_file import LineFile
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,12 +33,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from gputop.cli.linefile import LineFile
     from gputop.cli.recorder import Recorder
     from gputop.cli.worker_session import WorkerSession
-    from gputop.results.recording import encode
+    from gputop.results.recording import WindowLine, encode
+    from gputop.util.output_file import LineFile
 
     file = LineFile(options.file)
+    windows = 0
     with WorkerSession(options) as bench:
         if bench.opened.device.recording:
             raise UsageError(f"A {bench.opened.device.recording} can't be recorded again: copy its file.")
@@ -45,12 +47,26 @@ def _run(options: argparse.Namespace) -> int:
         try:
             for line in recorder.lines(chosen(bench.opened.rungs, options.rungs)):
                 file.add(encode(line))
-            file.finish()
+                windows += isinstance(line, WindowLine)
+            if windows:
+                file.finish()
         except BaseException:
-            if file.left:
-                bench.narrator.note(f"stopped: what was recorded is in {file.left}, which can be replayed")
+            bench.narrator.note(_left(file, windows))
             raise
+    if not windows:
+        file.discard()
+        raise UsageError("Nothing was recorded: none of these rungs could be measured here, as said above.")
     return exit_code_of(recorder.gates)
+
+
+def _left(file: LineFile, windows: int) -> str:
+    """What became of a recording that was stopped; one without a window can't be shown and is removed."""
+    if not windows:
+        file.discard()
+        return "stopped before the first window: nothing was recorded"
+    if not file.left:
+        return "stopped before the end of the recording"
+    return f"stopped: what was recorded is in {file.left}, which can be replayed"
 
 
 def chosen(rungs: Sequence[RungView], listed: str | None) -> list[RungView]:

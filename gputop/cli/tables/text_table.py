@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from gputop.results.columns import Column
+from gputop.util.printable import printable
 
 GAP = "  "
 FIRST_TO_GO = 100
@@ -30,7 +31,7 @@ class Heading:
 
 def table(headings: Sequence[Heading], rows: Iterable[Sequence[str]], width: int) -> list[str]:
     """The heading line and one line a row, in at most `width` cells where dropping columns can do it."""
-    lines = [[heading.title for heading in headings], *(list(row) for row in rows)]
+    lines = [[heading.title for heading in headings], *([printable(cell) for cell in row] for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(headings))]
     kept = _fitting(headings, widths, width)
     return [GAP.join(_pad(line[i], widths[i], headings[i].right) for i in kept).rstrip() for line in lines]

@@ -68,7 +68,7 @@ def comparison_lines(window: Window, comparison: Comparison | None, terminal: Te
     for name, role in (("a", "pinned"), ("b", "current")):
         lane = window.lane(role)
         if lane is not None:
-            lines += [f"{name}  {line}" for line in (*_gate(lane, terminal), *_pace(lane))]
+            lines += [f"{name}  " + line for line in (*_gate(lane, terminal), *_pace(lane))]
     return lines + _closing(window, terminal)
 
 

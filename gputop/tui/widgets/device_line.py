@@ -10,6 +10,7 @@ from gputop.tui.format import shortened
 from gputop.tui.palette import BAD, CURRENT, FAINT, GOOD, MUTED, PINNED, TEXT
 from gputop.tui.state import State
 from gputop.tui.widgets.cached_static import CachedStatic
+from gputop.util.printable import printable
 from gputop.util.units import UNKNOWN, celsius, hertz, watts
 
 LEAST_ASIDE = 12
@@ -72,8 +73,9 @@ def _who(state: State, room: int) -> Text:
 
 def device_name(facts: DeviceFacts) -> str:
     if facts.recording:
-        return facts.recording
-    return facts.name if facts.index is None else f"{facts.name} [{facts.index}]"
+        return printable(facts.recording)
+    name = printable(facts.name)
+    return name if facts.index is None else f"{name} [{facts.index}]"
 
 
 def health_line(health: Health, width: int) -> Text:

@@ -22,7 +22,8 @@ from gputop.backends.cuda.runtime.utility_kernels import Tools
 from gputop.backends.cuda.timing.events import Timer
 from gputop.perf.gpu_specs import ABOVE_WIDTH, BYTES_PER_SM_CLOCK, pipe_limit
 from gputop.results.records import SCHEMA_CEILINGS, Ceiling, Ceilings, DeviceFacts
-from gputop.util.paths import cache_dir, keep
+from gputop.util.output_file import keep
+from gputop.util.paths import cache_dir
 
 NAMES = (
     "dram_read",

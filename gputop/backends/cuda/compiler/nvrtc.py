@@ -19,7 +19,8 @@ from typing import Any
 from gputop.backends.cuda.compiler.cubin import FunctionFacts, ptxas_facts, read_cubin
 from gputop.util import install_hints
 from gputop.util.errors import Unavailable, UsageError
-from gputop.util.paths import cache_dir, keep
+from gputop.util.output_file import keep
+from gputop.util.paths import cache_dir
 
 OPTIONS = ("-std=c++17", "-lineinfo", "--ptxas-options=-v")
 NO_CACHE = "--no-cache"

@@ -17,7 +17,8 @@ from pathlib import Path
 from gputop.backends.cuda.compiler.nvrtc import Cubin
 from gputop.util import install_hints
 from gputop.util.errors import Unavailable
-from gputop.util.paths import cache_dir, keep
+from gputop.util.output_file import keep
+from gputop.util.paths import cache_dir
 
 INSTRUCTION_BYTES = 16
 TENSOR = re.compile(r"HMMA|HGMMA|IMMA|DMMA")
