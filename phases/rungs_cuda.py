@@ -245,6 +245,16 @@ RUNGS = (
         use=_table("cublaslt_best"),
         prediction=Prediction(1.0, 0.99, 1.05, "intuition"),
     ),
+    # Forecast for the 12-layer model at batch 1 on an H200. It missed: docs/findings.md, finding 8.
+    # Barriers: 88 x 1.27 us (264 blocks) = 112 us, against 110 graph nodes x 1.10 us = 121 us, so no gain.
+    # Footprint: the merged kernel has 168 registers a thread and 92 KB of stages, so shared memory allows 2
+    #   blocks (8 warps) an SM; registers would allow 3. Alone, layernorm has 16 blocks or 64 warps an SM, the
+    #   gather 8 or 64, one_row 2 or 64, flash 5 or 20, the tile product with three stages 4 or 16.
+    # Its price: small at batch 1. A product has at most 264 items anyway, flash 192, layernorm a row a block,
+    #   and 264 blocks with 4 stages have 19 MB in flight, where bandwidth times latency needs 3.5 MB. One-row
+    #   sites have only 2.2 MB in flight, so they are a third slower. From batch 4 on, all of it is paid.
+    # Products: 1 us to fill the stages, 0.2 us a step, up to 2 us to add partial results: about 17 us a layer
+    #   for the four, where the library takes 44 us. So the rung is faster at batch 1 if steps are that short.
     Rung(
         id="megakernel",
         number=17,

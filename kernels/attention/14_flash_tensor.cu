@@ -1,36 +1,44 @@
-// Rung 14 on tensor cores: flash attention whose two products are mma.sync in TF32.
-// Against 14_flash: there, each value loaded from shared memory feeds one or two multiply-adds, and shared
-// memory's bandwidth binds; here a fragment feeds a 16x8x8 product. A block owns 16 queries of one head; its
-// four warps take the key tiles in turn, each with its own running maximum, and are merged in their order.
-// Should be faster for the same shapes; attention of one query has only one row of sixteen to fill.
-// For d_head 64, any seq, leading dimensions of 4, plans that allow TF32. Operands are rounded to nearest,
-// sums and softmax stay fp32. Deterministic.
+// Rung 14 on tensor cores, if the plan allows TF32: flash attention whose two products are mma.sync in TF32.
+// Against 14_flash_warps: there, each value loaded from shared memory feeds one or two multiply-adds, and shared
+// memory's bandwidth binds; here a fragment feeds a 16x8x8 product. A block owns 16 queries of one head, and its four
+// warps divide the keys in the same way.
+// Should be faster for the same shapes. Attention of one query fills only one row of sixteen.
+// Shapes: d_head 64, any seq, leading dimensions of 4. Operands are rounded to nearest; accumulators and softmax stay
+// fp32. Deterministic.
+//
+// Queries, keys, warps and lanes (g = lane / 4, t = lane % 4):
+//
+//   block (x, y, z) owns queries 16x.. of head y of sequence z; warp w takes keys 32w.. to 32w + 31, then the tile 128
+//   keys further, and so on (flash_split_kv.cuh)
+//
+//   S = Q K^T, 16x32: 4 fragments of 16x8,         O += P V, 16x64: 8 fragments of 16x8, K = 32 keys in 4 steps
+//   K = d_head in 8 steps
+//                 key  2t      2t + 1                             column  2t     2t + 1
+//   query g       score[.][0]  score[.][1]         query g        out[.][0]      out[.][1]
+//   query g + 8   score[.][2]  score[.][3]         query g + 8    out[.][2]      out[.][3]
+//
+//   P = exp(S - row_max) is the A operand of the second product. There a lane must hold k = t and t + 4, but it has
+//   keys 2t and 2t + 1: so k = t stands for key 2t and k = t + 4 for key 2t + 1, in P and in V alike, and P never
+//   leaves its registers.
 #include "dependent_launch.cuh"
 #include "flash_split_kv.cuh"
 #include "mma_sync.cuh"
 
 constexpr int D = 64, QUERIES = 16, KEYS = 32, WARPS = 4, THREADS = 32 * WARPS;
-constexpr int LD = D + 4;        // spreads the rows that a fragment load touches over all banks
-constexpr int CHUNKS = D / 4;    // 16-byte chunks in a row
-constexpr int DEPTHS = D / 8;    // products along d_head
-constexpr int KEY_GROUPS = KEYS / 8;
-constexpr int COLUMN_GROUPS = D / 8;
+constexpr int K_STEPS = D / 8;             // of S = Q K^T
+constexpr int KEY_FRAGMENTS = KEYS / 8;    // across S
+constexpr int COLUMN_FRAGMENTS = D / 8;    // across O
 
-struct Tiles {
-    float q[QUERIES][LD];
-    float k[WARPS][KEYS][LD];
-    float v[WARPS][KEYS][LD];
-};
+using Flash = FlashSplitKv<D, QUERIES, KEYS, WARPS>;
+using Partials = FlashPartials<WARPS, QUERIES, Flash::LD>;  // lies over the tiles after their last use
 
-using Parts = FlashParts<WARPS, QUERIES, LD>;  // lies over the tiles once they are used
-
-// Larger of a value among the four lanes that share a row of a result.
-__device__ __forceinline__ float row_max(float value) {
+// Maximum and sum over the four lanes that share a row of a fragment.
+__device__ __forceinline__ float quad_max(float value) {
     value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 1));
     return fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 2));
 }
 
-__device__ __forceinline__ float row_sum(float value) {
+__device__ __forceinline__ float quad_sum(float value) {
     value += __shfl_xor_sync(0xffffffffu, value, 1);
     return value + __shfl_xor_sync(0xffffffffu, value, 2);
 }
@@ -40,131 +48,102 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     extern __shared__ float4 shared4[];
     griddep_launch_dependents();
     griddep_wait();
-    Tiles& tiles = *reinterpret_cast<Tiles*>(shared4);
-    const int head = blockIdx.y, sequence = blockIdx.z;
-    const int first_query = blockIdx.x * QUERIES;
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    const int skipped = args.seq - args.queries;  // tokens before the first query
-    const int block_keys = min(args.seq, skipped + min(first_query + QUERIES, args.queries));
-    const float* q = args.q + static_cast<long long>(sequence) * args.queries * args.ldq + head * D;
-    const long long first_key = static_cast<long long>(sequence) * args.seq * args.ldkv + head * D;
-    const float* k = args.k + first_key;
-    const float* v = args.v + first_key;
+    Flash::Tiles& tiles = *reinterpret_cast<Flash::Tiles*>(shared4);
+    const Flash flash(args, tiles);
+    const int lane = flash.lane, warp = flash.warp;
+    flash.load_first_tiles();
 
-    auto fetch = [&](int key0) {  // this warp's tile
-#pragma unroll 4
-        for (int i = lane; i < KEYS * CHUNKS; i += 32) {
-            copy_row_chunk(tiles.k[warp][i / CHUNKS], k, key0 + i / CHUNKS, args.ldkv, args.seq, i % CHUNKS);
-            copy_row_chunk(tiles.v[warp][i / CHUNKS], v, key0 + i / CHUNKS, args.ldkv, args.seq, i % CHUNKS);
-        }
-    };
-    for (int i = threadIdx.x; i < QUERIES * CHUNKS; i += THREADS)
-        copy_row_chunk(tiles.q[i / CHUNKS], q, first_query + i / CHUNKS, args.ldq, args.queries, i % CHUNKS);
-    if (warp * KEYS < block_keys) fetch(warp * KEYS);
-    cp_async_commit_group();
-    cp_async_wait_group<0>();
-    __syncthreads();
-
-    unsigned queries[DEPTHS][4];
+    unsigned q[K_STEPS][4];
 #pragma unroll
-    for (int depth = 0; depth < DEPTHS; ++depth) {
-        ldmatrix_x4(queries[depth], &tiles.q[fragment_a_row(lane)][fragment_a_k(lane) + depth * 8]);
-        cvt_rna_tf32(queries[depth]);
+    for (int step = 0; step < K_STEPS; ++step) {
+        ldmatrix_x4(q[step], &tiles.q[fragment_a_row(lane)][fragment_a_k(lane) + step * 8]);
+        cvt_rna_tf32(q[step]);
     }
 
-    // A lane holds columns 2c and 2c+1 of rows r and r+8 of every 16x8 result.
-    const int row = fragment_c_row(lane), pair = fragment_c_column(lane);
-    const int position = skipped + first_query + row;
-    float out[COLUMN_GROUPS][4] = {};
-    float peak[2] = {LOWEST, LOWEST}, sum[2] = {};
-    for (int key0 = warp * KEYS; key0 < block_keys; key0 += WARPS * KEYS) {
-        float score[KEY_GROUPS][4] = {};
+    const int row = fragment_c_row(lane), pair = fragment_c_column(lane);  // g, 2t
+    const int position = flash.query_offset + flash.first_query + row;
+    float out[COLUMN_FRAGMENTS][4] = {};
+    float row_max[2] = {LOWEST, LOWEST}, row_sum[2] = {};  // of rows g and g + 8; row_sum: this lane's keys only
+    for (int key0 = warp * KEYS; key0 < flash.block_keys; key0 += WARPS * KEYS) {
+        float score[KEY_FRAGMENTS][4] = {};
 #pragma unroll
-        for (int depth = 0; depth < DEPTHS; ++depth) {
+        for (int step = 0; step < K_STEPS; ++step) {
 #pragma unroll
-            for (int group = 0; group < KEY_GROUPS; group += 2) {
-                unsigned keys[4];
-                ldmatrix_x4(keys, &tiles.k[warp][fragment_w_column(lane) + group * 8]
-                                             [fragment_w_k(lane) + depth * 8]);
-                cvt_rna_tf32(keys);
-                mma_m16n8k8_tf32(score[group], queries[depth], keys);
-                mma_m16n8k8_tf32(score[group + 1], queries[depth], keys + 2);
+            for (int i = 0; i < KEY_FRAGMENTS; i += 2) {
+                unsigned k[4];
+                ldmatrix_x4(k, &tiles.k[warp][fragment_w_column(lane) + i * 8][fragment_w_k(lane) + step * 8]);
+                cvt_rna_tf32(k);
+                mma_m16n8k8_tf32(score[i], q[step], k);
+                mma_m16n8k8_tf32(score[i + 1], q[step], k + 2);
             }
         }
 
-        float tile_peak[2] = {LOWEST, LOWEST};
+        float tile_max[2] = {LOWEST, LOWEST};
 #pragma unroll
-        for (int group = 0; group < KEY_GROUPS; ++group) {
+        for (int i = 0; i < KEY_FRAGMENTS; ++i) {
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const bool seen = key0 + group * 8 + pair + (i & 1) <= position + (i >> 1) * 8;
-                score[group][i] = seen ? score[group][i] * args.scale : LOWEST;
-                tile_peak[i >> 1] = fmaxf(tile_peak[i >> 1], score[group][i]);
+            for (int j = 0; j < 4; ++j) {
+                const bool visible = key0 + i * 8 + pair + (j & 1) <= position + (j >> 1) * 8;
+                score[i][j] = visible ? score[i][j] * args.scale : LOWEST;
+                tile_max[j >> 1] = fmaxf(tile_max[j >> 1], score[i][j]);
             }
         }
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            const float new_peak = fmaxf(peak[half], row_max(tile_peak[half]));
-            const float shrink = __expf(peak[half] - new_peak);
-            peak[half] = new_peak;
-            sum[half] *= shrink;
+            const float new_max = fmaxf(row_max[half], quad_max(tile_max[half]));
+            const float rescale = __expf(row_max[half] - new_max);
+            row_max[half] = new_max;
+            row_sum[half] *= rescale;
 #pragma unroll
-            for (int group = 0; group < COLUMN_GROUPS; ++group) {
-                out[group][half * 2] *= shrink;
-                out[group][half * 2 + 1] *= shrink;
+            for (int i = 0; i < COLUMN_FRAGMENTS; ++i) {
+                out[i][half * 2] *= rescale;
+                out[i][half * 2 + 1] *= rescale;
             }
         }
-        unsigned weights[KEY_GROUPS][4];
+        unsigned p[KEY_FRAGMENTS][4];
 #pragma unroll
-        for (int group = 0; group < KEY_GROUPS; ++group) {
-            float weight[4];
+        for (int i = 0; i < KEY_FRAGMENTS; ++i) {
+            float exponential[4];
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                weight[i] = score[group][i] == LOWEST ? 0.0f : __expf(score[group][i] - peak[i >> 1]);
-                sum[i >> 1] += weight[i];
+            for (int j = 0; j < 4; ++j) {
+                exponential[j] = score[i][j] == LOWEST ? 0.0f : __expf(score[i][j] - row_max[j >> 1]);
+                row_sum[j >> 1] += exponential[j];
             }
-            // As an operand, inner index c stands for key 2c and c + 4 for key 2c + 1: what this lane holds.
-            weights[group][0] = __float_as_uint(weight[0]);
-            weights[group][1] = __float_as_uint(weight[2]);
-            weights[group][2] = __float_as_uint(weight[1]);
-            weights[group][3] = __float_as_uint(weight[3]);
-            cvt_rna_tf32(weights[group]);
+            p[i][0] = __float_as_uint(exponential[0]);
+            p[i][1] = __float_as_uint(exponential[2]);
+            p[i][2] = __float_as_uint(exponential[1]);
+            p[i][3] = __float_as_uint(exponential[3]);
+            cvt_rna_tf32(p[i]);
         }
 #pragma unroll
-        for (int group = 0; group < KEY_GROUPS; ++group) {
-            const float* values = &tiles.v[warp][group * 8 + pair][row];
+        for (int i = 0; i < KEY_FRAGMENTS; ++i) {
+            const float* v_row = &tiles.v[warp][i * 8 + pair][row];  // key 2t; key 2t + 1 is the next row
 #pragma unroll
-            for (int column = 0; column < COLUMN_GROUPS; ++column) {
-                unsigned value[2] = {__float_as_uint(values[column * 8]), __float_as_uint(values[LD + column * 8])};
-                cvt_rna_tf32(value);
-                mma_m16n8k8_tf32(out[column], weights[group], value);
+            for (int j = 0; j < COLUMN_FRAGMENTS; ++j) {
+                unsigned v[2] = {__float_as_uint(v_row[j * 8]), __float_as_uint(v_row[Flash::LD + j * 8])};
+                cvt_rna_tf32(v);
+                mma_m16n8k8_tf32(out[j], p[i], v);
             }
         }
-        if (key0 + WARPS * KEYS < block_keys) {
-            __syncwarp();
-            fetch(key0 + WARPS * KEYS);
-            cp_async_commit_group();
-            cp_async_wait_group<0>();
-            __syncwarp();
-        }
+        flash.load_next_tile(key0);
     }
-    sum[0] = row_sum(sum[0]);
-    sum[1] = row_sum(sum[1]);
+    row_sum[0] = quad_sum(row_sum[0]);
+    row_sum[1] = quad_sum(row_sum[1]);
 
     __syncthreads();
-    Parts& parts = *reinterpret_cast<Parts*>(shared4);
+    Partials& partials = *reinterpret_cast<Partials*>(shared4);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
 #pragma unroll
-        for (int column = 0; column < COLUMN_GROUPS; ++column)
-            *reinterpret_cast<float2*>(&parts.out[warp][row + half * 8][column * 8 + pair]) =
-                make_float2(out[column][half * 2], out[column][half * 2 + 1]);
+        for (int i = 0; i < COLUMN_FRAGMENTS; ++i)
+            *reinterpret_cast<float2*>(&partials.out[warp][row + half * 8][i * 8 + pair]) =
+                make_float2(out[i][half * 2], out[i][half * 2 + 1]);
         if ((lane & 3) == 0) {
-            parts.peak[warp][row + half * 8] = peak[half];
-            parts.sum[warp][row + half * 8] = sum[half];
+            partials.row_max[warp][row + half * 8] = row_max[half];
+            partials.row_sum[warp][row + half * 8] = row_sum[half];
         }
     }
     __syncthreads();
 
-    merge_parts<D, THREADS>(parts, args, first_query, head, sequence);
+    merge_partials<D, THREADS>(partials, args, flash.first_query, flash.head, flash.sequence);
 }

@@ -1,29 +1,40 @@
-// Rung 14 in fp32 with the key tiles shared out: each of a block's four warps takes tiles of its own.
-// Against 14_flash: there, a block's 128 threads go through the tiles one after another and wait for memory and
-// at a barrier each time, four times for the last queries of 128 tokens; here the tiles of up to 128 keys are
-// on their way and worked on at the same time, each warp with its own running maximum, and are merged in the
-// order of the warps. A lane scores one key for all 8 queries, so that a key is read from shared memory once.
-// Should be faster for short sequences, where a block's steps are latency; the same work where they are long.
-// For d_head 64, any seq, leading dimensions of 4. Deterministic.
+// Rung 14 in fp32 for a d_head of 64: flash attention whose four warps divide the keys.
+// Against 14_flash: there, a block's 128 threads go through the key tiles one after another, and wait for memory and
+// at a barrier each time (four times for the last queries of 128 tokens). Here the tiles of up to 128 keys are loaded
+// and used at the same time: each warp has its own tiles and its own running maximum, and the warps' results are
+// merged in order. A lane scores one key for all 8 queries, so a key is read from shared memory once.
+// Should be faster for short sequences, whose blocks wait for latency; for long ones the work is the same.
+// Shapes: d_head 64, any seq, leading dimensions of 4. Deterministic.
+//
+// Queries, keys and lanes:
+//
+//   block (x, y, z) owns queries 8x.. of head y of sequence z; warp w takes keys 32w.. to 32w + 31, then the tile 128
+//   keys further, and so on (flash_split_kv.cuh)
+//
+//   a warp's scores: 8 queries x 32 keys           a warp's output: 8 queries x 64 columns
+//
+//              key 0   key 1  ...  key 31                     columns 0, 1   2, 3   ...   62, 63
+//   query 0    lane 0  lane 1      lane 31          query 0   lane 0         lane 1       lane 31
+//     ...        "       "           "                ...       "              "            "
+//   query 7    lane 0  lane 1      lane 31          query 7   lane 0         lane 1       lane 31
+//
+//   p = exp(score - row_max) goes through shared memory from the lane of a key to all lanes.
 #include "dependent_launch.cuh"
 #include "flash_split_kv.cuh"
 
 constexpr int D = 64, QUERIES = 8, KEYS = 32, WARPS = 4, THREADS = 32 * WARPS;
-constexpr int LD = D + 4;      // 16-byte reads of 8 neighbouring rows meet no bank twice
-constexpr int CHUNKS = D / 4;  // 16-byte chunks in a row
-constexpr int COLUMNS = D / 32;  // of the result, a lane
+constexpr int COLUMNS = D / 32;  // of the output, a lane
 
-struct Tiles {
-    float q[QUERIES][LD];
-    float k[WARPS][KEYS][LD];
-    float v[WARPS][KEYS][LD];
-    float weight[WARPS][QUERIES][KEYS];
+using Flash = FlashSplitKv<D, QUERIES, KEYS, WARPS>;
+
+struct Tiles : Flash::Tiles {
+    float p[WARPS][QUERIES][KEYS];
 };
 
-using Parts = FlashParts<WARPS, QUERIES, D>;  // lies over the tiles once they are used
+using Partials = FlashPartials<WARPS, QUERIES, D>;  // lies over the tiles after their last use
 
-__device__ __forceinline__ float dot(float4 a, float4 b, float sum) {
-    return sum + a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
+__device__ __forceinline__ float dot(float4 a, float4 b, float acc) {
+    return acc + a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
@@ -31,35 +42,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
     extern __shared__ float4 shared4[];
     Tiles& tiles = *reinterpret_cast<Tiles*>(shared4);
     griddep_launch_dependents();
-    const int head = blockIdx.y, sequence = blockIdx.z, first_query = blockIdx.x * QUERIES;
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    const int skipped = args.seq - args.queries;  // tokens before the first query
-    const int block_keys = min(args.seq, skipped + min(first_query + QUERIES, args.queries));
-    const float* q = args.q + static_cast<long long>(sequence) * args.queries * args.ldq + head * D;
-    const long long first_key = static_cast<long long>(sequence) * args.seq * args.ldkv + head * D;
-    const float* k = args.k + first_key;
-    const float* v = args.v + first_key;
-
-    auto fetch = [&](int key0) {  // this warp's tile
-#pragma unroll 4
-        for (int i = lane; i < KEYS * CHUNKS; i += 32) {
-            copy_row_chunk(tiles.k[warp][i / CHUNKS], k, key0 + i / CHUNKS, args.ldkv, args.seq, i % CHUNKS);
-            copy_row_chunk(tiles.v[warp][i / CHUNKS], v, key0 + i / CHUNKS, args.ldkv, args.seq, i % CHUNKS);
-        }
-    };
+    const Flash flash(args, tiles);
+    const int lane = flash.lane, warp = flash.warp;
     griddep_wait();
-    for (int i = threadIdx.x; i < QUERIES * CHUNKS; i += THREADS)
-        copy_row_chunk(tiles.q[i / CHUNKS], q, first_query + i / CHUNKS, args.ldq, args.queries, i % CHUNKS);
-    if (warp * KEYS < block_keys) fetch(warp * KEYS);
-    cp_async_commit_group();
-    cp_async_wait_group<0>();
-    __syncthreads();
+    flash.load_first_tiles();
 
     float out[QUERIES][COLUMNS] = {};
-    float peak[QUERIES], sum[QUERIES];  // a lane's own share of the sum
+    float row_max[QUERIES], row_sum[QUERIES];  // row_sum: this lane's keys only
 #pragma unroll
-    for (int query = 0; query < QUERIES; ++query) peak[query] = LOWEST, sum[query] = 0.0f;
-    for (int key0 = warp * KEYS; key0 < block_keys; key0 += WARPS * KEYS) {
+    for (int query = 0; query < QUERIES; ++query) row_max[query] = LOWEST, row_sum[query] = 0.0f;
+    for (int key0 = warp * KEYS; key0 < flash.block_keys; key0 += WARPS * KEYS) {
         float score[QUERIES] = {};
 #pragma unroll 4
         for (int i = 0; i < D; i += 4) {
@@ -70,16 +62,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
         }
 #pragma unroll
         for (int query = 0; query < QUERIES; ++query) {
-            const bool seen = key0 + lane <= skipped + first_query + query;
-            const float scaled = seen ? score[query] * args.scale : LOWEST;
-            const float new_peak = fmaxf(peak[query], warp_max(scaled));
-            const float shrink = __expf(peak[query] - new_peak);
-            const float weight = seen ? __expf(scaled - new_peak) : 0.0f;
-            peak[query] = new_peak;
-            sum[query] = sum[query] * shrink + weight;
+            const bool visible = key0 + lane <= flash.query_offset + flash.first_query + query;
+            const float scaled = visible ? score[query] * args.scale : LOWEST;
+            const float new_max = fmaxf(row_max[query], warp_max(scaled));
+            const float rescale = __expf(row_max[query] - new_max);
+            const float p = visible ? __expf(scaled - new_max) : 0.0f;
+            row_max[query] = new_max;
+            row_sum[query] = row_sum[query] * rescale + p;
 #pragma unroll
-            for (int column = 0; column < COLUMNS; ++column) out[query][column] *= shrink;
-            tiles.weight[warp][query][lane] = weight;
+            for (int column = 0; column < COLUMNS; ++column) out[query][column] *= rescale;
+            tiles.p[warp][query][lane] = p;
         }
         __syncwarp();
 #pragma unroll 2
@@ -90,35 +82,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2)
                 value[i] = *reinterpret_cast<const float2*>(&tiles.v[warp][key + i][lane * COLUMNS]);
 #pragma unroll
             for (int query = 0; query < QUERIES; ++query) {
-                const float4 weight = *reinterpret_cast<const float4*>(&tiles.weight[warp][query][key]);
-                out[query][0] += weight.x * value[0].x + weight.y * value[1].x + weight.z * value[2].x +
-                                 weight.w * value[3].x;
-                out[query][1] += weight.x * value[0].y + weight.y * value[1].y + weight.z * value[2].y +
-                                 weight.w * value[3].y;
+                const float4 p = *reinterpret_cast<const float4*>(&tiles.p[warp][query][key]);
+                out[query][0] += p.x * value[0].x + p.y * value[1].x + p.z * value[2].x + p.w * value[3].x;
+                out[query][1] += p.x * value[0].y + p.y * value[1].y + p.z * value[2].y + p.w * value[3].y;
             }
         }
-        if (key0 + WARPS * KEYS < block_keys) {
-            __syncwarp();
-            fetch(key0 + WARPS * KEYS);
-            cp_async_commit_group();
-            cp_async_wait_group<0>();
-            __syncwarp();
-        }
+        flash.load_next_tile(key0);
     }
 
     __syncthreads();
-    Parts& parts = *reinterpret_cast<Parts*>(shared4);
+    Partials& partials = *reinterpret_cast<Partials*>(shared4);
 #pragma unroll
     for (int query = 0; query < QUERIES; ++query) {
-        const float total = warp_sum(sum[query]);
-        *reinterpret_cast<float2*>(&parts.out[warp][query][lane * COLUMNS]) =
+        const float sum = warp_sum(row_sum[query]);
+        *reinterpret_cast<float2*>(&partials.out[warp][query][lane * COLUMNS]) =
             make_float2(out[query][0], out[query][1]);
         if (lane == 0) {
-            parts.peak[warp][query] = peak[query];
-            parts.sum[warp][query] = total;
+            partials.row_max[warp][query] = row_max[query];
+            partials.row_sum[warp][query] = sum;
         }
     }
     __syncthreads();
 
-    merge_parts<D, THREADS>(parts, args, first_query, head, sequence);
+    merge_partials<D, THREADS>(partials, args, flash.first_query, flash.head, flash.sequence);
 }

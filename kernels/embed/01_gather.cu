@@ -1,5 +1,6 @@
-// Token plus position embedding: one thread an element, consecutive threads on consecutive columns.
-// For every shape. Every rung but the megakernel uses it, which calls the same code. Deterministic.
+// Rung 1: token plus position embedding, one thread an element, consecutive threads on consecutive columns.
+// All rungs use it except the megakernel, which calls the same code as one of its tasks.
+// Shapes: all. Deterministic.
 #include "dependent_launch.cuh"
 #include "embed_element.cuh"
 

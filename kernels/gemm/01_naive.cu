@@ -1,8 +1,8 @@
-// Rung 1, the naive port: one thread an output element, weights stored one output a row.
-// Against the CPU code: nothing but threads in place of the two outer loops.
-// Why it is slow: a warp's 32 threads walk 32 rows of w that lie `ldw` floats apart, so each load
-// instruction touches 32 sectors and uses 4 of the 32 bytes of each; `a` is one broadcast word.
-// For every shape; all edges checked.
+// Rung 1, the naive port: one thread an output element, weights stored [columns, inner].
+// Against the CPU code: threads replace the two outer loops, and nothing else changes.
+// Why it is slow: a warp's 32 threads read 32 rows of w that lie `ldw` floats apart, so each load instruction
+// touches 32 sectors and uses 4 of the 32 bytes of each; `a` is one broadcast word.
+// Shapes: all; edges checked.
 #include "epilogue.cuh"
 
 extern "C" __global__ void gemm_naive(const __grid_constant__ GemmArgs args) {
@@ -11,7 +11,7 @@ extern "C" __global__ void gemm_naive(const __grid_constant__ GemmArgs args) {
     if (row >= args.rows || column >= args.columns) return;
     const float* a = args.a + static_cast<long long>(row) * args.lda;
     const float* w = args.w + static_cast<long long>(column) * args.ldw;
-    float sum = 0.0f;
-    for (int k = 0; k < args.inner; ++k) sum += a[k] * w[k];
-    store(args, sum, row, column);
+    float acc = 0.0f;
+    for (int k = 0; k < args.inner; ++k) acc += a[k] * w[k];
+    store(args, acc, row, column);
 }

@@ -1,7 +1,8 @@
-// Rung 3, shared-memory tiling: a 16x16 block of threads stages 16x16 tiles of a and w.
-// Against 02_coalesced: each staged element serves 16 multiply-adds instead of one, so L1 and L2 are
-// asked for 1/16 of the words. Costs two barriers a tile and a shared-memory load a multiply-add.
-// For every shape; edges are staged as zeros. Transposed weights.
+// Rung 3, shared-memory tiling: a block of 16x16 threads stages 16x16 tiles of a and w.
+// Against 02_coalesced: each staged element serves 16 multiply-adds instead of one, so L1 and L2 deliver 1/16 of the
+// words. It costs two barriers a tile, and two shared-memory loads a multiply-add.
+// Should be faster when loads from L1 and L2 bind: every shape that fills its tiles.
+// Shapes: all; elements beyond the edges are staged as zeros. Transposed weights.
 #include "epilogue.cuh"
 
 constexpr int TILE = 16;
@@ -12,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(TILE * TILE) gemm_tiled(const __gri
     const int tx = threadIdx.x, ty = threadIdx.y;
     const int column = blockIdx.x * TILE + tx;
     const int row = blockIdx.y * TILE + ty;
-    float sum = 0.0f;
+    float acc = 0.0f;
     for (int k0 = 0; k0 < args.inner; k0 += TILE) {
         const bool a_inside = row < args.rows && k0 + tx < args.inner;
         const bool w_inside = column < args.columns && k0 + ty < args.inner;
@@ -20,8 +21,8 @@ extern "C" __global__ void __launch_bounds__(TILE * TILE) gemm_tiled(const __gri
         w_tile[ty][tx] = w_inside ? args.w[static_cast<long long>(k0 + ty) * args.ldw + column] : 0.0f;
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < TILE; ++k) sum += a_tile[ty][k] * w_tile[k][tx];
+        for (int k = 0; k < TILE; ++k) acc += a_tile[ty][k] * w_tile[k][tx];
         __syncthreads();
     }
-    if (row < args.rows && column < args.columns) store(args, sum, row, column);
+    if (row < args.rows && column < args.columns) store(args, acc, row, column);
 }

@@ -1,8 +1,19 @@
-// Rung 6, split-K: the inner axis is divided among `splits` blocks a tile; a second launch adds the parts.
-// Against 04_register_tiled: `splits` times the warps in flight on the same output, for splits x rows x
-// columns floats of partial sums written and read once more.
-// Should be faster where the output plane has fewer tiles than the device has SMs (narrow GEMMs).
-// For every shape; edges checked. Transposed weights. Deterministic: parts are added in order.
+// Rung 6, split-K: `splits` blocks divide the inner axis (K) of each tile; a second launch adds their partial results.
+// Against 04_register_tiled: `splits` times the warps in flight for the same output. It costs
+// splits x rows x columns floats, written once and read once.
+// Should be faster when the output has fewer tiles than the device has SMs: narrow GEMMs.
+// Shapes: all; edges checked. Transposed weights. Deterministic: partial results are added in order.
+//
+// Tile, threads and accumulators: as in 04_register_tiled, but the grid has a third axis:
+//
+//   block (x, y, z) owns rows 32y.. and columns 64x.., and of K only split z:
+//
+//        K  |  split 0  |  split 1  |  ...  |  split splits - 1  |     each a multiple of 16, in steps of 16
+//               |            |                      |
+//           partial[0]   partial[1]   ...   partial[splits - 1]        each [rows, columns]
+//                \___________|______________________/
+//                            | gemm_split_k_reduce: one thread an element, splits in order, then the epilogue
+//                            c
 #include "register_tile.cuh"
 #include "split_k.cuh"
 
@@ -15,8 +26,8 @@ extern "C" __global__ void __launch_bounds__(Tile::THREADS)
     float* partial = partial_tile(args, split);
     Tile tile;
     tile.accumulate(args, split_begin(args, split, DEPTH), split_begin(args, split + 1, DEPTH));
-    tile.each(args, [&](int row, int column, float sum) {
-        partial[static_cast<long long>(row) * args.columns + column] = sum;
+    tile.for_each(args, [&](int row, int column, float acc) {
+        partial[static_cast<long long>(row) * args.columns + column] = acc;
     });
 }
 

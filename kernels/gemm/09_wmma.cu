@@ -1,10 +1,25 @@
-// Rung 9, tensor cores by hand: warp-level WMMA fragments in TF32 in place of 08's register micro-tiles.
-// Against 08_sass_fp32: one instruction does 4,096 FLOPs of a 16x16x8 product, so issue slots no longer
-// bind; the staging by cp.async, the two buffers and split-K are the same. Operands are rounded to
-// nearest TF32 as fragments are loaded, sums stay fp32.
-// Should be faster than the library where its tiles are too few: the narrow outputs (wo, w2).
-// For rows a multiple of 128 or 64, columns of 64, inner of 16, leading dimensions of 4.
-// Transposed weights. Deterministic: parts are added in order.
+// Rung 9, tensor cores by hand: warp-level WMMA fragments in TF32 replace 08's register micro-tiles.
+// Against 08_sass_fp32: one instruction does the 4,096 FLOPs of a 16x16x8 product, so issue slots no longer bind.
+// cp.async staging, two buffers and split-K stay the same. Operands are rounded to the nearest TF32 value when
+// fragments are loaded; accumulators stay fp32.
+// Should be faster than the library when its tiles are too few: the narrow outputs (wo, w2).
+// Shapes: rows a multiple of 128 (tall) or 64 (short), columns of 64, inner of 16, leading dimensions of 4.
+// Transposed weights. Deterministic: partial results are added in order.
+//
+// Tile and warps (tall: 128x64, 8 warps; short: 64x64, 4 warps):
+//
+//   block (x, y, z) owns rows 128y.. (short: 64y..) and columns 64x.., and of K only split z
+//
+//                 32 columns   32 columns
+//               +------------+------------+
+//    32 rows    |   warp 0   |   warp 1   |       A warp owns 32x32 as 2x2 accumulator fragments of 16x16
+//    32 rows    |   warp 2   |   warp 3   |       (wmma_tile.cuh); WMMA hides which lane holds which element.
+//    32 rows    |   warp 4   |   warp 5   | tall
+//    32 rows    |   warp 6   |   warp 7   | tall
+//               +------------+------------+
+//
+//   K: steps of 16, two wmma each of K = 8. Each step: wait for the copy, barrier, start the next copy into the
+//   other buffer, multiply.
 #include "staged_tile.cuh"
 #include "wmma_tile.cuh"
 
@@ -35,13 +50,13 @@ __device__ __forceinline__ void wmma_gemm(const GemmArgs& args) {
             Stage::fetch(args, shared + (buffer ^ 1) * Stage::FLOATS, block_row, block_column, k0 + DEPTH);
         cp_async_commit_group();
         float* stage = shared + buffer * Stage::FLOATS;
-        tile.multiply<DEPTH, Stage::A_LD, Stage::W_LD>(Stage::a_tile(stage) + warp_row * Stage::A_LD,
-                                                       Stage::w_tile(stage) + warp_column);
+        tile.mma<DEPTH, Stage::A_LD, Stage::W_LD>(Stage::a_tile(stage) + warp_row * Stage::A_LD,
+                                                  Stage::w_tile(stage) + warp_column);
         buffer ^= 1;
     }
     __syncthreads();
-    tile.put(args, blockIdx.z, shared + warp * WarpTile::STORE_FLOATS, block_row + warp_row,
-             block_column + warp_column);
+    tile.store_tile(args, blockIdx.z, shared + warp * WarpTile::STORE_FLOATS, block_row + warp_row,
+                    block_column + warp_column);
 }
 
 extern "C" __global__ void __launch_bounds__(256) gemm_wmma_tall(const __grid_constant__ GemmArgs args) {

@@ -1,6 +1,6 @@
-// Parameter structs of the model's kernels: each kernel takes exactly one, by value.
-// Pointers come first, then ints, then floats, so that the host packs them without padding rules.
-// Leading dimensions count elements. A null pointer means the operand is absent.
+// Parameter structs of the model's kernels. Each kernel takes exactly one struct, by value. Pointers come first, then
+// ints, then floats, so that the host packs them without padding. Leading dimensions (ld*) count elements. A null
+// pointer means that the operand is absent.
 #pragma once
 
 struct GemmArgs {
@@ -9,7 +9,7 @@ struct GemmArgs {
     const float* bias;      // [columns]
     const float* residual;  // [rows, columns]
     float* c;               // [rows, columns]
-    float* partial;         // [splits, rows, columns], split-K only
+    float* partial;         // [splits, rows, columns], for split-K only
     int rows, columns, inner;
     int lda, ldw, ldr, ldc;
     int relu;
@@ -30,10 +30,10 @@ struct LayernormAheadArgs {
     const float* gain;   // absent when folded into the next weights
     const float* shift;
     float* out;
-    const float* first;   // weights of the products that follow
-    const float* second;  // or absent
+    const float* first;   // weights to prefetch: those of the next product,
+    const float* second;  // and those of the one after it, if any
     int rows, columns, ldx, ldo;
-    int first_lines, second_lines;  // of 128 bytes
+    int first_lines, second_lines;  // cache lines of 128 bytes
     float eps;
 };
 
@@ -42,9 +42,9 @@ struct AttentionArgs {
     const float* k;   // [batch * seq, heads * d_head]
     const float* v;
     float* out;       // [batch * queries, heads * d_head]
-    float* scores;    // [batch, heads, queries, seq], where scores go through memory
+    float* scores;    // [batch, heads, queries, seq], if scores go through memory
     int batch, seq, heads, d_head;
-    int queries;      // rows asked for in each sequence: its last `queries` tokens
+    int queries;      // output rows of each sequence: its last `queries` tokens
     int ldq, ldkv, ldo;
     float scale;
 };
@@ -69,17 +69,17 @@ struct PassArgs {
     const int* tokens;       // [batch * seq]
     const float* embedding;  // [vocab, d_model]
     const float* position;   // [seq, d_model]
-    // Weights [inner, columns] and biases of layer 0; those of the next layer follow.
+    // Weights [inner, columns] and biases of layer 0, followed by those of the next layers.
     const float *wqkv, *bqkv, *wo, *bo, *w1, *b1, *w2, *b2;
     const float *whead, *bhead;
-    // Activations of layer 0; those of the next layer follow where `kept`, else all layers use these.
+    // Activations of layer 0. If `keep_layers`, those of the next layers follow; else all layers share these.
     float *x, *xn1, *qkv, *att, *x_mid, *xn2, *h;
-    // Of the last layer and after it: one row a sequence.
+    // Activations of the pruned last layer and after it: one row a sequence.
     float *q_last, *att_last, *x_mid_last, *xn2_last, *h_last, *x_last, *xnf, *logits;
-    float* partial;     // parts of the product under way
-    long long* stamps;  // [tasks + 1][2]: cycles and nanoseconds of block 0
+    float* partial;     // partial results of the current product
+    long long* stamps;  // [tasks + 1][2]: cycles and nanoseconds of block 0 before and after each task
     int batch, seq, layers, d_model, heads, d_ff, vocab;
-    int kept;
+    int keep_layers;
     int splits_qkv, splits_wo, splits_w1, splits_w2, splits_kv;
     int splits_q_last, splits_wo_last, splits_w1_last, splits_w2_last, splits_head;
     float eps, scale;

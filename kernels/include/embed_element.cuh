@@ -1,4 +1,4 @@
-// One element of the sum of a token's and a position's row.
+// Adds one element of a token's row and of a position's row.
 #pragma once
 #include "args.cuh"
 

@@ -1,14 +1,14 @@
-// What the probes of the math pipes share (kernels/measure/): their arguments, and words to multiply.
+// What the probes of the math pipes (kernels/measure/) share: their arguments, and random operands.
 #pragma once
 
 struct MathArgs {
-    float* out;           // written only if a sum is its own poison
+    float* out;           // written only if the result equals a magic number: keeps the compiler from removing the loop
     long long* elapsed;   // cycles, ns
-    int loops;            // turns of a warp
+    int loops;            // iterations of a warp
     float x;              // factor and addend of the fp32 probe
 };
 
-// A word of random bits from a seed.
+// Returns 32 random bits for a seed.
 __device__ __forceinline__ unsigned noise(unsigned seed) {
     seed = (seed ^ 61u) ^ (seed >> 16);
     seed *= 9u;

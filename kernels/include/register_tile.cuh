@@ -1,5 +1,9 @@
-// A block's tile with a micro-tile of accumulators in each thread's registers, edges checked.
-// Shared by the rungs that differ only in the tile's size or in how the inner axis is divided.
+// A ROWS x COLUMNS tile of a product by one block, with a MICRO x MICRO micro-tile of accumulators in each thread's
+// registers; edges checked. For the rungs that differ only in the tile's size or in how K is divided.
+//
+// K is walked in steps of DEPTH: a_tile holds the step of a transposed ([k][row], one float of padding so that the
+// transposing stores hit different banks), w_tile the step of w ([k][column]). Thread (tx, ty) reads MICRO elements
+// of each for every k and adds their outer product.
 #pragma once
 #include "epilogue.cuh"
 
@@ -8,10 +12,10 @@ struct RegisterTile {
     static constexpr int THREADS_X = COLUMNS / MICRO;
     static constexpr int THREADS = THREADS_X * (ROWS / MICRO);
 
-    float sum[MICRO][MICRO];
+    float acc[MICRO][MICRO];
     int row0, column0;  // of this thread's micro-tile
 
-    // Sums inner indices [begin, end) of the block's tile.
+    // Multiplies the block's tile over inner indices [begin, end).
     __device__ void accumulate(const GemmArgs& args, int begin, int end) {
         __shared__ float a_tile[DEPTH][ROWS + 1];
         __shared__ float w_tile[DEPTH][COLUMNS];
@@ -23,7 +27,7 @@ struct RegisterTile {
 #pragma unroll
         for (int i = 0; i < MICRO; ++i)
 #pragma unroll
-            for (int j = 0; j < MICRO; ++j) sum[i][j] = 0.0f;
+            for (int j = 0; j < MICRO; ++j) acc[i][j] = 0.0f;
 
         for (int k0 = begin; k0 < end; k0 += DEPTH) {
             for (int i = thread; i < ROWS * DEPTH; i += THREADS) {
@@ -48,19 +52,19 @@ struct RegisterTile {
 #pragma unroll
                 for (int i = 0; i < MICRO; ++i)
 #pragma unroll
-                    for (int j = 0; j < MICRO; ++j) sum[i][j] += a[i] * w[j];
+                    for (int j = 0; j < MICRO; ++j) acc[i][j] += a[i] * w[j];
             }
             __syncthreads();
         }
     }
 
-    // Calls put(row, column, sum) for every element of this thread's micro-tile that exists.
-    template <class Put>
-    __device__ void each(const GemmArgs& args, Put put) const {
+    // Calls function(row, column, accumulator) for every element of this thread's micro-tile that exists.
+    template <class Function>
+    __device__ void for_each(const GemmArgs& args, Function function) const {
 #pragma unroll
         for (int i = 0; i < MICRO; ++i)
 #pragma unroll
             for (int j = 0; j < MICRO; ++j)
-                if (row0 + i < args.rows && column0 + j < args.columns) put(row0 + i, column0 + j, sum[i][j]);
+                if (row0 + i < args.rows && column0 + j < args.columns) function(row0 + i, column0 + j, acc[i][j]);
     }
 };

@@ -1,10 +1,12 @@
-// A row of a layernorm held by one warp, 16 bytes a load, all loads in flight together.
+// A row of a layernorm in the registers of one warp: 16 bytes a load, all loads in flight together.
+//
+//   lane l holds columns 4l to 4l + 3, and the same of every further 128 columns
 #pragma once
 #include "args.cuh"
 #include "warp.cuh"
 
 struct RowInRegisters {
-    static constexpr int CHUNKS = 8;  // of 4 columns that a lane may hold, 128 columns apart
+    static constexpr int CHUNKS = 8;  // of 4 columns that a lane can hold
 
     float4 row[CHUNKS];
 
@@ -18,21 +20,21 @@ struct RowInRegisters {
         }
     }
 
-    // Mean, then squared deviations from it, then the output; gain and shift where they are present.
+    // Computes the mean, then the squared deviations from it, then the output, with gain and shift if present.
     __device__ __forceinline__ void normalise(const LayernormArgs& args, int index) {
         float* out = args.out + static_cast<long long>(index) * args.ldo;
-        float sum = 0.0f;
+        float row_sum = 0.0f;
 #pragma unroll
-        for (int i = 0; i < CHUNKS; ++i) sum += (row[i].x + row[i].y) + (row[i].z + row[i].w);
-        const float mean = warp_sum(sum) / args.columns;
-        float squares = 0.0f;
+        for (int i = 0; i < CHUNKS; ++i) row_sum += (row[i].x + row[i].y) + (row[i].z + row[i].w);
+        const float mean = warp_sum(row_sum) / args.columns;
+        float square_sum = 0.0f;
 #pragma unroll
         for (int i = 0; i < CHUNKS; ++i) {
             if (threadIdx.x * 4 + i * 128 >= args.columns) continue;
             row[i] = make_float4(row[i].x - mean, row[i].y - mean, row[i].z - mean, row[i].w - mean);
-            squares += (row[i].x * row[i].x + row[i].y * row[i].y) + (row[i].z * row[i].z + row[i].w * row[i].w);
+            square_sum += (row[i].x * row[i].x + row[i].y * row[i].y) + (row[i].z * row[i].z + row[i].w * row[i].w);
         }
-        const float scale = rsqrtf(warp_sum(squares) / args.columns + args.eps);
+        const float scale = rsqrtf(warp_sum(square_sum) / args.columns + args.eps);
 #pragma unroll
         for (int i = 0; i < CHUNKS; ++i) {
             const int column = threadIdx.x * 4 + i * 128;

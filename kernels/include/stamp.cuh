@@ -1,4 +1,4 @@
-// The SM clock during a kernel, from the kernel itself: cycles over nanoseconds of its first block.
+// Timestamps taken inside a kernel. Cycles over nanoseconds of its first block give the SM clock during the kernel.
 #pragma once
 
 struct Stamp {

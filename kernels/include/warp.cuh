@@ -1,7 +1,8 @@
 // Warp-wide reductions by shuffle tree: the same order on every run.
 #pragma once
 
-constexpr float LOWEST = -3.402823466e+38f;  // below every score, and finite: exp(LOWEST - x) is 0
+// -FLT_MAX: below every score, and finite, so that exp(LOWEST - LOWEST) is 1 and not NaN.
+constexpr float LOWEST = -3.402823466e+38f;
 
 __device__ __forceinline__ float warp_sum(float value) {
 #pragma unroll

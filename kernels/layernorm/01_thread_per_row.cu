@@ -1,7 +1,7 @@
-// The naive port of a layernorm, which no rung uses: one thread a row, three walks over it (mean, variance,
-// output), as the CPU code does. A candidate to hold 01_warp_per_row against.
-// Why it is slow: a warp's threads stand `ldx` floats apart, and only `rows` threads work at all.
-// For every shape. Gain and shift may be absent (folded into the next weights).
+// In rung 1's menu, no rung uses it: the naive port of a layernorm, for comparison with 01_warp_per_row. One thread a
+// row makes three passes over it (mean, variance, output), as the CPU code does.
+// Why it is slow: the threads of a warp read addresses `ldx` floats apart, and only `rows` threads work.
+// Shapes: all. Gain and shift may be absent (folded into the next weights).
 #include "args.cuh"
 
 extern "C" __global__ void layernorm_thread_per_row(const __grid_constant__ LayernormArgs args) {
@@ -9,12 +9,12 @@ extern "C" __global__ void layernorm_thread_per_row(const __grid_constant__ Laye
     if (row >= args.rows) return;
     const float* x = args.x + static_cast<long long>(row) * args.ldx;
     float* out = args.out + static_cast<long long>(row) * args.ldo;
-    float sum = 0.0f;
-    for (int i = 0; i < args.columns; ++i) sum += x[i];
-    const float mean = sum / args.columns;
-    float squares = 0.0f;
-    for (int i = 0; i < args.columns; ++i) squares += (x[i] - mean) * (x[i] - mean);
-    const float scale = rsqrtf(squares / args.columns + args.eps);
+    float row_sum = 0.0f;
+    for (int i = 0; i < args.columns; ++i) row_sum += x[i];
+    const float mean = row_sum / args.columns;
+    float square_sum = 0.0f;
+    for (int i = 0; i < args.columns; ++i) square_sum += (x[i] - mean) * (x[i] - mean);
+    const float scale = rsqrtf(square_sum / args.columns + args.eps);
     for (int i = 0; i < args.columns; ++i) {
         float value = (x[i] - mean) * scale;
         if (args.gain) value *= args.gain[i];

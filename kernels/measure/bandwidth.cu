@@ -1,14 +1,15 @@
-// Ceilings of memory: a read of DRAM, a copy through DRAM, a read of L2.
-// 16-byte accesses, consecutive threads on consecutive words, eight loads in flight a thread.
+// Measures the peaks of memory: reads of DRAM, copies through DRAM, reads of L2. 16-byte accesses, consecutive threads
+// on consecutive words, eight loads in flight a thread.
 #include "stamp.cuh"
 
 struct BandwidthArgs {
     const float4* in;
-    float4* out;          // copy: as long as `in`; reads: one float4, written only if the sum is its own poison
+    float4* out;          // copy: as long as `in`; reads: one float4, written only if the sum equals a magic number,
+                          // which keeps the compiler from removing the loads
     long long* elapsed;   // cycles, ns
-    int blocks16_low, blocks16_high;   // 16-byte words of `in`
-    int repeats;   // l2_read: walks of all its steps
-    int stride;    // l2_read: steps from one to the next, without a factor in common with their number
+    int blocks16_low, blocks16_high;   // number of 16-byte words of `in`
+    int repeats;   // l2_read: how often it reads all steps of `in`
+    int stride;    // l2_read: distance from one step to the next; has no factor in common with the number of steps
 };
 
 constexpr int IN_FLIGHT = 8;
@@ -18,15 +19,15 @@ __device__ __forceinline__ long long words(const BandwidthArgs& args) {
                                   static_cast<unsigned>(args.blocks16_low));
 }
 
-__device__ __forceinline__ void add(float4& sum, const float4& value) {
-    sum.x += value.x;
-    sum.y += value.y;
-    sum.z += value.z;
-    sum.w += value.w;
+__device__ __forceinline__ void add(float4& acc, const float4& value) {
+    acc.x += value.x;
+    acc.y += value.y;
+    acc.z += value.z;
+    acc.w += value.w;
 }
 
-__device__ __forceinline__ void keep(const BandwidthArgs& args, const float4& sum) {
-    if (sum.x + sum.y + sum.z + sum.w == 1.2345e38f) args.out[0] = sum;
+__device__ __forceinline__ void keep_alive(const BandwidthArgs& args, const float4& acc) {
+    if (acc.x + acc.y + acc.z + acc.w == 1.2345e38f) args.out[0] = acc;
 }
 
 extern "C" __global__ void __launch_bounds__(512, 2) dram_read(const __grid_constant__ BandwidthArgs args) {
@@ -34,16 +35,16 @@ extern "C" __global__ void __launch_bounds__(512, 2) dram_read(const __grid_cons
     const long long count = words(args);
     const long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
     long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
-    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    float4 acc = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     for (; i + (IN_FLIGHT - 1) * stride < count; i += IN_FLIGHT * stride) {
         float4 value[IN_FLIGHT];
 #pragma unroll
         for (int j = 0; j < IN_FLIGHT; ++j) value[j] = __ldcs(args.in + i + j * stride);
 #pragma unroll
-        for (int j = 0; j < IN_FLIGHT; ++j) add(sum, value[j]);
+        for (int j = 0; j < IN_FLIGHT; ++j) add(acc, value[j]);
     }
-    for (; i < count; i += stride) add(sum, __ldcs(args.in + i));
-    keep(args, sum);
+    for (; i < count; i += stride) add(acc, __ldcs(args.in + i));
+    keep_alive(args, acc);
     report(begin, args.elapsed);
 }
 
@@ -63,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(512, 2) dram_copy(const __grid_cons
     report(begin, args.elapsed);
 }
 
-// A tile of consecutive words a block at a time: whole DRAM pages are read and written in one go.
+// Each block copies a tile of consecutive words at a time, so that whole DRAM pages are read and written at once.
 template <bool STREAMED>
 __device__ __forceinline__ void copy_tiles(const BandwidthArgs& args) {
     const Stamp begin = now();
@@ -98,25 +99,25 @@ extern "C" __global__ void __launch_bounds__(512, 2) dram_copy_cached(const __gr
     copy_tiles<false>(args);
 }
 
-// Every block walks all steps of `in`, which lies in L2, in the same order from a step of its own: no two
-// blocks read the same words at once, which one answer of L2 could serve. .cg passes L1 by.
+// Every block reads all steps of `in`, which lies in L2, in the same order but from a different first step, so that no
+// two blocks read the same words at once; L2 could serve those with one access. ld.cg bypasses L1.
 extern "C" __global__ void __launch_bounds__(512, 2) l2_read(const __grid_constant__ BandwidthArgs args) {
     const Stamp begin = now();
     const int step = blockDim.x * IN_FLIGHT;
     const int steps = static_cast<int>(words(args)) / step;
-    int at = blockIdx.x % steps;
-    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    int current = blockIdx.x % steps;
+    float4 acc = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 1
     for (int done = 0; done < args.repeats * steps; ++done) {
-        const float4* in = args.in + static_cast<long long>(at) * step + threadIdx.x;
+        const float4* in = args.in + static_cast<long long>(current) * step + threadIdx.x;
         float4 value[IN_FLIGHT];
 #pragma unroll
         for (int j = 0; j < IN_FLIGHT; ++j) value[j] = __ldcg(in + j * blockDim.x);
 #pragma unroll
-        for (int j = 0; j < IN_FLIGHT; ++j) add(sum, value[j]);
-        at += args.stride;
-        if (at >= steps) at -= steps;
+        for (int j = 0; j < IN_FLIGHT; ++j) add(acc, value[j]);
+        current += args.stride;
+        if (current >= steps) current -= steps;
     }
-    keep(args, sum);
+    keep_alive(args, acc);
     report(begin, args.elapsed);
 }

@@ -1,10 +1,10 @@
-// What timing needs on the stream besides the pass itself.
+// Kernels that timing puts on the stream in addition to the pass.
 //
-// blocker: one thread spins until the host raises a flag, so that everything behind it is already
-//   queued when it starts. A timeout in nanoseconds of the global timer keeps a lost host from hanging
-//   the device; the flag that it then leaves tells the host that the sample is worth nothing.
-// spin: one thread a block runs for a given number of nanoseconds: work of known length.
-// empty: nothing, for the cost of a launch.
+// blocker: one thread spins until the host raises a flag, so that everything behind it is already queued when it
+//   starts. A timeout of the global timer keeps a lost host from hanging the device; `timed_out` then tells the host
+//   that the sample is worthless.
+// spin: one thread a block runs for a given number of nanoseconds: work of known duration.
+// empty: does nothing, to measure the cost of a launch.
 
 struct BlockerArgs {
     const volatile int* released;   // host memory: the last ticket that may pass
@@ -14,7 +14,7 @@ struct BlockerArgs {
 };
 
 struct SpinArgs {
-    int* sink;          // written when the clock runs backwards, which it does not
+    int* sink;          // written if the clock runs backwards (never): keeps the compiler from removing the loop
     int duration_ns;
 };
 
@@ -30,7 +30,7 @@ __device__ __forceinline__ long long global_ns() {
 
 extern "C" __global__ void blocker(const __grid_constant__ BlockerArgs args) {
     const long long end = global_ns() + 1000ll * args.timeout_us;
-    // The difference survives tickets that wrap around.
+    // The difference is right even if tickets wrap around.
     while (*args.released - args.ticket < 0) {
         if (global_ns() > end) {
             *args.timed_out = args.ticket;

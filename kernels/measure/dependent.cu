@@ -1,7 +1,6 @@
-// The cost of a launch that needs the one before it: each thread reads what a thread of another block
-// of the launch before wrote. dependent_pdl is the same with programmatic dependent launch: it lets
-// the next grid start at once and waits for its own predecessor only before it reads. Before sm_90 there
-// is no such thing, and the two are the same.
+// Measures the cost of a launch that depends on the one before it: each thread reads what a thread of another block
+// of the launch before wrote. dependent_pdl does the same with programmatic dependent launch: it lets the next grid
+// start at once and waits for the grid before it only when it reads. Below sm_90 both entries are the same.
 #include "dependent_launch.cuh"
 
 struct DependentArgs {

@@ -1,19 +1,20 @@
-// Weights and buffers by value, so that nothing as large as a model is copied from the host.
+// Fills weights and buffers on the device, so that nothing as large as a model is copied from the host.
 //
-// fill_weights draws one part of a weight tensor exactly as gputop/model/rng.py does: SplitMix64 of (key,
-// index), its top 24 bits centred, times one float scale, one rounding; gains add 1 with a second one.
-// A layernorm's gain can be folded in on the way (product in double, rounded once), and the part
-// can be stored transposed. fold_bias computes the bias that such a fold leaves behind.
-// fill_words writes one bit pattern: zeros, or the gate's poison. fill_noise writes random words that are
-// finite and below 1 both as one float and as two bf16: operands for a library's rate.
+// fill_weights draws one part of a weight tensor with exactly the values of gputop/model/rng.py: SplitMix64 of (key,
+//   index), its top 24 bits centred, times one float scale, rounded once; gains then add 1, rounded once more. It can
+//   fold a layernorm's gain into the part (product in double, rounded once) and store the part transposed.
+// fold_bias computes the bias that such a fold adds.
+// fill_words writes one bit pattern: zeros, or the gate's poison.
+// fill_noise writes random words that are finite and below 1 both as one float and as two bf16: operands to measure a
+//   library's peak.
 
 struct FillArgs {
     float* out;          // the tensor's layer, in the plan's layout
-    const float* gain;   // [inner], folded in; absent for no fold
+    const float* gain;   // [inner], to fold in; null for no fold
     int key_low, key_high;
     int count;           // elements of the part
     int inner;           // row length of the canonical tensor; count for a vector
-    int first_row;       // of the part, in the tensor
+    int first_row;       // of the part in the tensor
     int rows;            // of the whole tensor
     int transposed;
     int about_one;
@@ -23,7 +24,7 @@ struct FillArgs {
 struct FoldBiasArgs {
     float* out;           // [rows] of the part
     const float* shift;   // [inner]
-    const float* bias;    // [rows] of the part; absent where the GEMM has none of its own
+    const float* bias;    // [rows] of the part; null if the GEMM has no bias of its own
     int key_low, key_high;
     int rows, inner;
     float scale;
@@ -32,7 +33,7 @@ struct FoldBiasArgs {
 struct FillWordsArgs {
     unsigned* out;
     int count_low, count_high;
-    int word;            // fill_noise: its seed
+    int word;            // the bit pattern; fill_noise: the seed
 };
 
 __device__ __forceinline__ unsigned long long join(int low, int high) {
@@ -43,7 +44,7 @@ __device__ __forceinline__ float draw(unsigned long long key, unsigned long long
     unsigned long long z = key + (index + 1) * 0x9E3779B97F4A7C15ull;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-    // The last step of SplitMix64, z ^= z >> 31, leaves the top 24 bits alone.
+    // SplitMix64's last step, z ^= z >> 31, does not change the top 24 bits.
     return __fmul_rn(static_cast<float>(static_cast<int>(z >> 40) - (1 << 23)), scale);
 }
 
@@ -55,30 +56,30 @@ extern "C" __global__ void fill_weights(const __grid_constant__ FillArgs args) {
         float value = draw(key, i, args.scale);
         if (args.about_one) value = __fadd_rn(value, 1.0f);
         if (args.gain) value = static_cast<float>(static_cast<double>(value) * args.gain[column]);
-        const long long at = args.transposed ? static_cast<long long>(column) * args.rows + row
-                                             : static_cast<long long>(row) * args.inner + column;
-        args.out[at] = value;
+        const long long offset = args.transposed ? static_cast<long long>(column) * args.rows + row
+                                                 : static_cast<long long>(row) * args.inner + column;
+        args.out[offset] = value;
     }
 }
 
-// One block of 128 threads a row; the tree is fixed, so every run gives the same bits.
+// One block of 128 threads a row. The order of the reduction tree is fixed, so every run gives the same bits.
 extern "C" __global__ void fold_bias(const __grid_constant__ FoldBiasArgs args) {
     __shared__ double sums[128];
     const unsigned long long key = join(args.key_low, args.key_high);
     const unsigned long long first = static_cast<unsigned long long>(blockIdx.x) * args.inner;
-    double sum = 0.0;
+    double acc = 0.0;
     for (int i = threadIdx.x; i < args.inner; i += blockDim.x) {
-        sum += static_cast<double>(draw(key, first + i, args.scale)) * args.shift[i];
+        acc += static_cast<double>(draw(key, first + i, args.scale)) * args.shift[i];
     }
-    sums[threadIdx.x] = sum;
+    sums[threadIdx.x] = acc;
     __syncthreads();
     for (int half = blockDim.x / 2; half > 0; half /= 2) {
         if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
         __syncthreads();
     }
     if (threadIdx.x == 0) {
-        const double own = args.bias ? static_cast<double>(args.bias[blockIdx.x]) : 0.0;
-        args.out[blockIdx.x] = static_cast<float>(sums[0] + own);
+        const double bias = args.bias ? static_cast<double>(args.bias[blockIdx.x]) : 0.0;
+        args.out[blockIdx.x] = static_cast<float>(sums[0] + bias);
     }
 }
 

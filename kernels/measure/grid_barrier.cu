@@ -1,6 +1,6 @@
-// The cost of a grid barrier: a cooperative launch whose blocks do nothing but wait for each other, `barriers`
-// times. The time of many less that of none, over their number, is one. The barrier is cooperative groups' own,
-// which is the megakernel's (megakernel/17_persistent.cu).
+// Measures the cost of a grid barrier: a cooperative launch whose blocks only wait for each other, `barriers` times.
+// The time of one is the time of many, less that of none, divided by their number. The barrier is that of cooperative
+// groups, which the megakernel uses (megakernel/17_persistent.cu).
 #include <cooperative_groups.h>
 
 struct GridBarrierArgs {

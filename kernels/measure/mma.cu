@@ -1,18 +1,18 @@
-// Ceilings of the warp-level tensor instructions, on registers alone: mma.sync m16n8k8 in TF32 and
-// m16n8k16 in bf16, eight independent accumulators a warp, operands that look like data (an operand of
-// zeros draws less power and would show a clock that no GEMM sees).
+// Measures the peaks of the warp-level tensor instructions on registers only: mma.sync m16n8k8 in TF32 and m16n8k16 in
+// bf16, eight independent accumulators a warp. Operands are random: zeros draw less power and would show a clock that
+// no GEMM reaches.
 #include "math_probe.cuh"
 #include "stamp.cuh"
 
 constexpr int CHAINS = 8;
 constexpr int UNROLL = 8;
 
-// A float in (-1, 1) with a random mantissa, as TF32 operands want it.
+// Returns the bits of a float in (-1, 1) with a random mantissa.
 __device__ __forceinline__ unsigned word_tf32(unsigned seed) {
     return __float_as_uint(static_cast<float>(static_cast<int>(noise(seed))) * (1.0f / 2147483648.0f));
 }
 
-// Two bf16 in (-1, 1): sign and mantissa random, exponent that of a half.
+// Returns two bf16 in (-1, 1): random sign and mantissa, the exponent of 0.5.
 __device__ __forceinline__ unsigned word_bf16(unsigned seed) {
     return (noise(seed) & 0x807f807fu) | 0x3f003f00u;
 }

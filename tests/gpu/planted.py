@@ -112,8 +112,8 @@ MISSING_BARRIERS = (
     Fault("missing barrier", "gemm/09_wmma.cu", STAGED, WMMA, "w1" + FIRST, late=STAGED_LATE),
     Fault(
         "missing barrier before the way out", "gemm/09_wmma.cu",
-        without_barrier("    ", "    tile.put("), WMMA, "w1" + FIRST,
-        late=late_warp("tile.multiply<DEPTH, Stage::A_LD, Stage::W_LD>("),
+        without_barrier("    ", "    tile.store_tile("), WMMA, "w1" + FIRST,
+        late=late_warp("tile.mma<DEPTH, Stage::A_LD, Stage::W_LD>("),
     ),
     Fault(
         "missing barrier", "gemm/11_k_major.cu", RING, K_MAJOR, "w1" + FIRST,
@@ -121,13 +121,13 @@ MISSING_BARRIERS = (
     ),
     Fault(
         "missing cluster barrier", "gemm/11_warpgroup.cu", ("    cluster_arrive_release();\n", ""),
-        WARPGROUP, "w1" + FIRST, late=late_warp("float* const to = part", "rank == 1"),
+        WARPGROUP, "w1" + FIRST, late=late_warp("float* const own = partial", "rank == 1"),
         also=(("cluster_wait_acquire();\n    for (int i = threadIdx.x;", "for (int i = threadIdx.x;"),),
     ),
     Fault(
         "missing cluster barrier", "gemm/11_fp32_cluster.cu", ("    cluster_arrive_release();\n", ""),
         FP32_CLUSTER, "w1" + FIRST, late=late_warp("Tile::multiply(args, shared,", "rank == 1"),
-        also=(("        if (waiting) cluster_wait_acquire();\n", ""),),
+        also=(("        if (must_wait) cluster_wait_acquire();\n", ""),),
     ),
     Fault(
         "missing barrier", "gemm/11_fp32_k_major.cu",
@@ -136,8 +136,8 @@ MISSING_BARRIERS = (
     ),
     Fault(
         "missing barrier", "gemm/09_one_row.cu",
-        without_barrier("sums[warp][lane] = sum;\n    ", ""), "register-tiled,head:gemm_one_row", "",
-        file="include/one_row.cuh", late=late_warp("sums[warp][lane] = sum;", "warp > 0"),
+        without_barrier("warp_sums[warp][lane] = acc;\n    ", ""), "register-tiled,head:gemm_one_row", "",
+        file="include/one_row.cuh", late=late_warp("warp_sums[warp][lane] = acc;", "warp > 0"),
     ),
     Fault(
         "missing barrier", "attention/14_flash.cu",
@@ -146,25 +146,25 @@ MISSING_BARRIERS = (
     ),
     Fault(
         "missing barrier", "attention/14_flash_tensor.cu",
-        without_barrier("", "    Parts& parts"), FLASH_TENSOR, "attention" + FIRST,
-        late=late_warp("float out[COLUMN_GROUPS][4] = {};"),
+        without_barrier("", "    Partials& partials"), FLASH_TENSOR, "attention" + FIRST,
+        late=late_warp("float out[COLUMN_FRAGMENTS][4] = {};"),
     ),
     Fault(
         "missing barrier", "attention/14_flash_warps.cu",
-        without_barrier("", "    Parts& parts"), FLASH_WARPS, "attention" + FIRST,
+        without_barrier("", "    Partials& partials"), FLASH_WARPS, "attention" + FIRST,
         late=late_warp("float out[QUERIES][COLUMNS] = {};"),
     ),
     Fault(
         "missing grid barrier after ln2", "megakernel/17_persistent.cu",
         ("grid.sync();", "if (task != LN2) grid.sync();"), "megakernel", "w1" + FIRST,
-        late=late_warp("normalise(layernorm_of(pass, task, layer));", "blockIdx.x < 8"),
+        late=late_warp("normalise(layernorm_args(pass, task, layer));", "blockIdx.x < 8"),
     ),
 )  # fmt: skip
 
 STALE = (
     Fault(
         "stale output", "attention/01_naive.cu",
-        ("args.out[static_cast<long long>(sequence * args.queries + query) * args.ldo + column] = sum;", ""),
+        ("args.out[static_cast<long long>(sequence * args.queries + query) * args.ldo + column] = acc;", ""),
         "coalesced", "attention" + FIRST,
     ),
     Fault(
@@ -212,11 +212,11 @@ SKIPPED = (
     ),
     Fault(
         "skipped last part", "gemm/11_fp32_cluster.cu",
-        ("if (other < args.splits)", "if (other + 1 < args.splits)"), FP32_CLUSTER, "w1" + FIRST,
+        ("if (split < args.splits)", "if (split + 1 < args.splits)"), FP32_CLUSTER, "w1" + FIRST,
     ),
     Fault(
         "skipped last part", "gemm/11_warpgroup.cu",
-        ("other < args.splits; ++other", "other + 1 < args.splits; ++other"), WARPGROUP, "w1" + FIRST,
+        ("split < args.splits; ++split", "split + 1 < args.splits; ++split"), WARPGROUP, "w1" + FIRST,
     ),
     Fault(
         "skipped last item", "megakernel/17_persistent.cu",
@@ -236,7 +236,8 @@ ZEROED = (
         "oracle-tf32,fused_stores=on,w1:gemm_wmma_short_1", "w1" + FIRST, file="include/epilogue.cuh",
     ),
     Fault(
-        "zeroed row", "attention/07_parallel.cu", ("= value / sum;", "= query == 77 ? 0.0f : value / sum;"),
+        "zeroed row", "attention/07_parallel.cu",
+        ("= acc / row_sum;", "= query == 77 ? 0.0f : acc / row_sum;"),
         PARALLEL, "attention" + FIRST,
     ),
 )  # fmt: skip
@@ -256,11 +257,13 @@ LEAKS = (
         "leak between sequences", "attention/14_flash_tensor.cu",
         ("first_key = static_cast<long long>(sequence)", "first_key = static_cast<long long>(sequence & ~1)"),
         f"oracle-tf32,batch=4,{FLASH_TENSOR.split(',')[1]}", "attention" + FIRST,
+        file="include/flash_split_kv.cuh",
     ),
     Fault(
         "leak between sequences", "attention/14_flash_warps.cu",
         ("first_key = static_cast<long long>(sequence)", "first_key = static_cast<long long>(sequence & ~1)"),
         f"coalesced,batch=4,{FLASH_WARPS.split(',')[1]}", "attention" + FIRST,
+        file="include/flash_split_kv.cuh",
     ),
     Fault(
         "leak between sequences", "gemm/09_one_row.cu",
@@ -283,22 +286,25 @@ FOLDS = (
 MASKS = (
     Fault(
         "mask one late", "attention/07_parallel.cu",
-        ("visible = args.seq - args.queries + query + 1;", "visible = min(args.seq, query + 2);"),
+        ("visible_keys = args.seq - args.queries + query + 1;", "visible_keys = min(args.seq, query + 2);"),
         PARALLEL, "attention" + FIRST,
     ),
     Fault(
         "mask one late", "attention/14_flash.cu",
-        ("position = skipped + first_query + query;", "position = skipped + first_query + query + 1;"),
+        (
+            "position = query_offset + first_query + query;",
+            "position = query_offset + first_query + query + 1;",
+        ),
         FLASH, "attention" + FIRST, file="include/flash.cuh",
     ),
     Fault(
         "mask one late", "attention/14_flash_tensor.cu",
-        ("position = skipped + first_query + row;", "position = skipped + first_query + row + 1;"),
+        ("flash.first_query + row;", "flash.first_query + row + 1;"),
         FLASH_TENSOR, "attention" + FIRST,
     ),
     Fault(
         "mask one late", "attention/14_flash_warps.cu",
-        ("key0 + lane <= skipped", "key0 + lane <= 1 + skipped"),
+        ("key0 + lane <= flash.query_offset", "key0 + lane <= 1 + flash.query_offset"),
         FLASH_WARPS, "attention" + FIRST,
     ),
     Fault(
