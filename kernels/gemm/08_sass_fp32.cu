@@ -25,7 +25,7 @@
 //     row     ty + 8i  (i = 0..7)               the rows of one thread interleave with those of its neighbours
 //     column  4 tx + j (j = 0..3)               wide and narrow, MICRO_COLUMNS = 8: columns 4 to 7 lie
 //                                               4 THREADS_X further right
-//   A warp so reads 4 different rows of a_tile (broadcast to 8 lanes) and 8 neighbouring float4 of w_tile.
+//   So a warp reads 4 different rows of a_tile (broadcast to 8 lanes) and 8 neighbouring float4 of w_tile.
 //
 //   K: steps of DEPTH. Each step: wait for the copy, barrier, start the next copy into the other buffer, then for
 //   every 4 indices 8 float4 of a (4 indices of 8 rows) and, for each index, its float4 of w.

@@ -1,7 +1,7 @@
 // Rung 11 in fp32 for weights stored [columns, inner]: the arithmetic of 08_sass_fp32 with all remedies together.
 // Against 08_sass_fp32, each change removes one cost:
 //   - K-major operands: both lie along the inner axis (K), so a thread loads four K indices of a row or a column at
-//     once. That needs as many loads for as many multiply-adds as there.
+//     once. The number of loads for a multiply-add stays the same.
 //   - Lane numbering: in each half of a warp neighbours share a row or a column, so a 16-byte shared memory load is
 //     served in two steps instead of four.
 //   - Two groups of warps (8x8, half): 8x8 accumulators need a third fewer loads than 8x4; two groups divide the K
