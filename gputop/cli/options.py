@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from gputop import backends
 from gputop.util.errors import UsageError, unknown_name
+from gputop.util.input_file import files_below
 
 if TYPE_CHECKING:
     from gputop.plan.types import PlanRequest, Workload
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 DEFAULT_WINDOWS = 1
 LONGEST_WINDOW_S = 86_400.0
 DEFAULT_WORKLOAD = "gpt2-small"
+MOST_FILES = 10_000
+"""Files and folders below a folder of kernels; ours has a hundred."""
 BACKENDS = ("auto", *backends.MODULES, "replay")
 
 
@@ -105,19 +108,16 @@ def kernels_dir_of(options: Namespace) -> str | None:
         backends.check_sources(options.backend, folder)
     if options.remote is not None:
         return folder
-    if not Path(folder).is_dir():
-        raise UsageError(f"--kernels {folder}: no such folder. It must hold .cu files, at the paths of ours.")
-    _check_kernel_overrides(Path(folder))
+    _check_kernel_overrides(folder)
     return str(Path(folder).resolve())
 
 
-def _check_kernel_overrides(folder: Path) -> None:
-    """UsageError for a source that nothing would compile: what ran in its place would be taken for it."""
+def _check_kernel_overrides(folder: str) -> None:
+    """Raise UsageError for a folder that can't be read, or a source in it that nothing would compile."""
     from gputop.backends.cuda.compiler.sources import is_replaceable
     from gputop.util import paths
 
-    ours = _sources(paths.kernels_dir())
-    theirs = _sources(folder)
+    ours, theirs = _sources(paths.kernels_dir()), _sources(folder)
     if not theirs & ours:
         raise UsageError(f"--kernels {folder}: it holds nothing at a path of ours, as gemm/01_naive.cu.")
     if not any(map(is_replaceable, theirs & ours)):
@@ -132,9 +132,10 @@ def _check_kernel_overrides(folder: Path) -> None:
             raise UsageError(f"--kernels {folder}: no kernel is compiled from {name!r}.{hint}")
 
 
-def _sources(folder: Path) -> set[str]:
+def _sources(folder: str | Path) -> set[str]:
     """Paths of the CUDA sources and headers below a folder."""
-    return {path.relative_to(folder).as_posix() for path in folder.rglob("*.cu*") if path.is_file()}
+    files = files_below(folder, "the folder of kernels (--kernels)", MOST_FILES)
+    return {path.as_posix() for path in files if path.suffix in (".cu", ".cuh")}
 
 
 def request_of(options: Namespace, rung: str) -> PlanRequest:

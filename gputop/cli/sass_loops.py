@@ -48,7 +48,7 @@ def rows(catalog: Resolver, workload: Workload, request: PlanRequest) -> Iterato
 
 def _cells(sources: Sources, source: str, entry: str) -> tuple[str, ...]:
     path = sources.find(source)
-    arch = arch_of(read_text(path, source), ARCH)
+    arch = arch_of(read_text(path), ARCH)
     cubin = compile_source(path, source, arch, sources.folders) if arch else None
     loop = main_loop(disassemble(cubin, entry)) if cubin else None
     if cubin is None or loop is None:

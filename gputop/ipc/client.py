@@ -183,10 +183,7 @@ class Client:
                 self._last_open = stamped
             try:
                 if asked is None:
-                    process.send(stamped)
-            except OSError:
-                raise self._lost(process, "is gone") from None
-            try:
+                    self._send(process, stamped)
                 return self._answer(process, stamped, on_progress)
             except (UsageError, Unavailable):
                 # What could not be opened is not what `restart` opens again.
@@ -291,6 +288,13 @@ class Client:
         if opening is None or not isinstance(request, Open):
             return None
         return opening if msgspec.structs.replace(request, id=opening.id) == opening else None
+
+    def _send(self, process: WorkerProcess, request: Request) -> None:
+        """Raise WorkerLost if it is gone, UsageError for a request that can't be sent."""
+        try:
+            process.send(request)
+        except OSError:
+            raise self._lost(process, "is gone") from None
 
     def _ask(
         self, request: Request, kind: type[ClosingEvent], on_progress: OnProgress | None

@@ -10,13 +10,16 @@ import site
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
 from gputop.ipc.log import WorkerLog
 from gputop.ipc.protocol import Event, Request, decode_event, encode
 from gputop.util.errors import UsageError
+
+LONGEST_EVENT_BYTES = 64 << 20
+LONGEST_LOG_LINE_BYTES = 64 << 10
 
 
 class WorkerProcess:
@@ -84,19 +87,27 @@ class WorkerProcess:
             self._popen.stdin.close()
 
     def _read_events(self, pipe: IO[bytes]) -> None:
-        with pipe:
-            for line in pipe:
+        try:
+            for line in _lines(pipe, LONGEST_EVENT_BYTES):
                 try:
                     self.events.put(decode_event(line))
                 except UsageError:
                     # A login shell's banner over ssh, or a newer worker's event: worth a look, not an end.
                     self._log.add(f"not an event: {line[:200].decode('utf-8', 'replace').rstrip()}")
-        self.events.put(None)
+        finally:
+            # Whatever ended it: a call that waits must not wait on.
+            self.events.put(None)
 
     def _read_log(self, pipe: IO[bytes]) -> None:
-        with pipe:
-            for line in pipe:
-                self._log.add(line.decode("utf-8", "replace").rstrip("\r\n"))
+        for line in _lines(pipe, LONGEST_LOG_LINE_BYTES):
+            self._log.add(line.decode("utf-8", "replace").rstrip("\r\n"))
+
+
+def _lines(pipe: IO[bytes], most_bytes: int) -> Iterator[bytes]:
+    """The lines of a pipe; one that is longer comes in pieces, so that it can't fill the memory."""
+    with pipe:
+        while line := pipe.readline(most_bytes):
+            yield line
 
 
 def cause_of_death(code: int) -> str:

@@ -16,6 +16,8 @@ from gputop.plan.types import PlanRequest, Workload
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
 from gputop.util.errors import UsageError
+from gputop.util.json_decode import BrokenJson, decode_json
+from gputop.util.printable import printable
 
 PROTOCOL_VERSION = 1
 
@@ -156,8 +158,12 @@ _events = msgspec.json.Decoder(Event)
 
 
 def encode(message: Message) -> bytes:
-    """One line, newline included."""
-    return _encoder.encode(message) + b"\n"
+    """One line, newline included. UsageError for text that is not Unicode: a file name in other bytes."""
+    try:
+        return _encoder.encode(message) + b"\n"
+    except UnicodeEncodeError as error:
+        what = f"'{printable(error.object)}' is not UTF-8"
+        raise UsageError(f"{what}, and a worker can be sent nothing else: give it another name.") from error
 
 
 def decode_request(line: bytes) -> Request:
@@ -172,6 +178,6 @@ def decode_event(line: bytes) -> Event:
 
 def _decode(decoder: msgspec.json.Decoder[T], line: bytes) -> T:
     try:
-        return decoder.decode(line)
-    except msgspec.DecodeError as error:
+        return decode_json(decoder, line)
+    except BrokenJson as error:
         raise UsageError(f"Broken protocol line ({error}): {line[:120]!r}") from error

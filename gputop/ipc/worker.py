@@ -46,6 +46,7 @@ from gputop.ipc.protocol import (
 )
 from gputop.util import heartbeat
 from gputop.util.errors import DeviceLost, GputopError, UsageError, WorkerLost
+from gputop.util.printable import printable
 from gputop.util.startup_trace import mark
 
 if TYPE_CHECKING:
@@ -129,7 +130,12 @@ class _Worker:
     def serve(self) -> None:
         """Greet, then answer requests in order until Bye or the end of stdin."""
         self._emit(
-            Hello(protocol=PROTOCOL_VERSION, version=__version__, pid=os.getpid(), host=socket.gethostname())
+            Hello(
+                protocol=PROTOCOL_VERSION,
+                version=__version__,
+                pid=os.getpid(),
+                host=printable(socket.gethostname()),
+            )
         )
         threading.Thread(target=self._read, name="requests", daemon=True).start()
         # Loaded while the client gets ready: both are waited for.
@@ -272,7 +278,11 @@ class _Worker:
         return say
 
     def _emit(self, event: Event) -> None:
-        line = memoryview(encode(event))
+        try:
+            line = memoryview(encode(event))
+        except UsageError as error:
+            assert not isinstance(event, Hello)
+            line = memoryview(encode(Failed(id=event.id, exit_code=error.exit_code, message=str(error))))
         with self._emit_lock:
             while line:
                 line = line[os.write(self._events, line) :]

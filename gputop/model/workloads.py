@@ -10,6 +10,7 @@ from typing import Any
 
 from gputop.plan.types import Dims, Workload
 from gputop.util.errors import UsageError, unknown_name
+from gputop.util.input_file import read_input_text
 
 WORKLOADS = (
     Workload("gpt2-small", Dims(layers=12, d_model=768, heads=12, d_ff=3072, seq=128, vocab=256)),
@@ -33,6 +34,7 @@ MOST = {
 }
 """Largest size believed to be meant, by key."""
 MOST_BYTES = 1 << 38
+MOST_FILE_BYTES = 1 << 20
 MOST_SEED = (1 << 63) - 1
 EXAMPLE = """A whole file is, for example:
 layers = 2
@@ -69,25 +71,27 @@ def parse_toml(path: Path) -> Workload:
     missing = [key for key in DIMS_KEYS if key not in table]
     if missing:
         raise UsageError(f"{path}: missing {', '.join(missing)}. {EXAMPLE}")
-    sizes = {key: _size(path, key, table[key]) for key in DIMS_KEYS}
+    sizes = {key: _whole_number(path, key, table[key]) for key in DIMS_KEYS}
     dims = Dims(**sizes)
     check_sizes(dims, str(path))
     return Workload(_name(path, table), dims, _seed(path, table))
 
 
 def _read(path: Path) -> dict[str, Any]:
+    text = read_input_text(path, "workload", MOST_FILE_BYTES)
     try:
-        # Some editors begin a file with a byte order mark.
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-    except OSError as error:
-        raise UsageError(f"Cannot read workload {path}: {error.strerror or error}.") from error
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not TOML: {error}. {EXAMPLE}") from error
 
 
-def _size(path: Path, key: str, value: object) -> int:
+def _whole_number(path: Path, key: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise UsageError(f"{path}: {key} must be a whole number, got {value!r}.")
+        got = repr(value) if isinstance(value, str | float | bool) else f"a {type(value).__name__}"
+        raise UsageError(f"{path}: {key} must be a whole number, got {got}.")
+    if abs(value) > MOST_SEED:
+        # Python would refuse to write one of thousands of digits.
+        raise UsageError(f"{path}: {key} is beyond {MOST_SEED}, the largest number that TOML promises.")
     return value
 
 
@@ -121,14 +125,15 @@ def check_sizes(dims: Dims, source: str) -> None:
 def _name(path: Path, table: dict[str, Any]) -> str:
     name = table.get("name", path.stem)
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
-        raise UsageError(f"{path}: name must be a word to show in tables, got {name!r}.")
+        got = repr(name) if isinstance(name, str) else f"a {type(name).__name__}"
+        raise UsageError(f"{path}: name must be a word to show in tables, got {got}.")
     return name
 
 
 def _seed(path: Path, table: dict[str, Any]) -> int:
-    seed = table.get("seed", 0)
-    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed <= MOST_SEED:
-        raise UsageError(f"{path}: seed must be a whole number from 0 to {MOST_SEED}, got {seed!r}.")
+    seed = _whole_number(path, "seed", table.get("seed", 0))
+    if seed < 0:
+        raise UsageError(f"{path}: seed must be a whole number from 0 to {MOST_SEED}, got {seed}.")
     return seed
 
 

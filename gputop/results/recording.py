@@ -25,12 +25,16 @@ from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
 from gputop.results.residual import reconciled
 from gputop.util import install_hints
 from gputop.util.errors import UsageError
+from gputop.util.input_file import read_input, unreadable
+from gputop.util.json_decode import BrokenJson, decode_json
 from gputop.util.paths import PACKAGE
 from gputop.util.printable import printable_json
 
 SCHEMA = "gputop.recording/1"
 SHIPPED = PACKAGE / "_data" / "recordings"
 SUFFIX = ".jsonl"
+MOST_BYTES = 256 << 20
+"""The largest recording that is read: fifty times that of a whole ladder at many batches."""
 THE_LADDER = "ladder"
 """What a refusal calls the window over all rungs."""
 THE_BATCHES = "batches"
@@ -147,20 +151,12 @@ def parse(data: bytes, source: str) -> Recording:
 
 def read(path: Path) -> Recording:
     """The recording in a file. UsageError for a file that can't be read or is none."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"Can't read recording {str(path)!r}: {error.strerror or error}.") from error
-    return parse(data, str(path))
+    return parse(read_input(path, "recording", MOST_BYTES), str(path))
 
 
 def read_header(path: Path) -> Header:
     """Only the first line of a file, for a list of many."""
-    try:
-        with path.open("rb") as file:
-            text = file.readline()
-    except OSError as error:
-        raise UsageError(f"Can't read recording {str(path)!r}: {error.strerror or error}.") from error
+    text, _, _ = read_input(path, "recording", MOST_BYTES).partition(b"\n")
     _check_schema(text, str(path))
     header = _decode(text, str(path), 1)
     assert isinstance(header, Header)
@@ -178,8 +174,13 @@ def locate(word: str) -> Path:
     names = shipped()
     if word in names:
         return names[word]
-    if word and Path(word).exists():
-        return Path(word)
+    try:
+        if word and Path(word).stat():
+            return Path(word)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:
+        raise unreadable(word, "recording", error) from error
     known = ", ".join(names) or "none"
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -197,8 +198,8 @@ def label(header: Header) -> str:
 def _check_schema(text: bytes, source: str) -> None:
     """UsageError unless this is the first line of a recording that this version can read."""
     try:
-        found = _schemas.decode(text)
-    except msgspec.DecodeError:
+        found = decode_json(_schemas, text)
+    except BrokenJson:
         found = _Schema()
     if found.schema == SCHEMA:
         return
@@ -217,10 +218,9 @@ def _check_schema(text: bytes, source: str) -> None:
 
 def _decode(text: bytes, source: str, number: int) -> Line:
     try:
-        return _lines.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
-        reason = str(error).rstrip(".")
-        raise UsageError(f"{source}, line {number}: broken ({reason}).") from error
+        return decode_json(_lines, text)
+    except BrokenJson as error:
+        raise UsageError(f"{source}, line {number}: broken ({error}).") from error
 
 
 def _collect(lines: Sequence[Line], source: str) -> Recording:

@@ -21,6 +21,7 @@ from gputop.model.rng import tokens
 from gputop.model.weights import master
 from gputop.plan.types import LAYERNORM_EPS, Dims, Workload
 from gputop.util.heartbeat import beat
+from gputop.util.input_file import read_regular
 from gputop.util.output_file import keep
 from gputop.util.paths import PACKAGE, cache_dir
 
@@ -36,6 +37,7 @@ MOST_SCORES = 1 << 21
 """Attention scores held at a time: those of a long sequence would not fit into memory."""
 SEAL_BYTES = 32
 """Of the digest behind a kept array."""
+MOST_FILE_BYTES = 1 << 30
 SHIPPED = PACKAGE / "_data" / "references"
 SHIPPED_SETS: tuple[Wanted, ...] = ((0, 1), (1, 5))
 """Enough for the gate at every batch."""
@@ -128,17 +130,35 @@ def _file_name(workload: Workload, token_set: int) -> str:
 def _kept(workload: Workload, token_set: int, sequences: int) -> Doubles | None:
     """The first sequences' logits from the package or the cache, or None where none can be trusted."""
     for folder in (SHIPPED, _folder()):
-        try:
-            content = (folder / _file_name(workload, token_set)).read_bytes()
-        except OSError:
-            continue
-        array, seal = content[:-SEAL_BYTES], content[-SEAL_BYTES:]
-        if hashlib.sha256(array).digest() != seal:
-            continue
-        logits: Doubles = np.load(io.BytesIO(array), allow_pickle=False)
-        if len(logits) >= sequences:
+        logits = _read(folder / _file_name(workload, token_set))
+        if logits is not None and _are_logits(logits, workload, sequences):
             return logits[:sequences]
     return None
+
+
+def _read(file: Path) -> Doubles | None:
+    """The array in a file, or None if there is none or its seal is broken."""
+    try:
+        content = read_regular(file, MOST_FILE_BYTES)
+        array, seal = content[:-SEAL_BYTES], content[-SEAL_BYTES:]
+        if hashlib.sha256(array).digest() != seal:
+            return None
+        return np.lib.format.read_array(io.BytesIO(array), allow_pickle=False)
+    except (OSError, ValueError, TypeError, OverflowError, MemoryError):
+        # A header may ask for any shape.
+        return None
+
+
+def _are_logits(array: Doubles, workload: Workload, sequences: int) -> bool:
+    """Whether these can be the logits of so many sequences, or more: a seal proves who wrote, not what."""
+    return (
+        array.dtype == np.float64
+        and array.ndim == 2
+        and array.shape[0] >= sequences
+        and array.shape[1] == workload.dims.vocab
+        and bool(np.isfinite(array).all())
+        and bool(array.std(axis=1).all())
+    )
 
 
 def _save(file: Path, logits: Doubles) -> None:

@@ -70,7 +70,25 @@ def test_a_cache_that_cannot_be_written_costs_nothing_but_time(
     assert compiled(own_folder(tmp_path, SOURCE, HEADER)).functions["k"].parameter_bytes == 8
 
 
-@pytest.mark.parametrize("broken", [b"", b"{", b"\xff"], ids=["empty", "cut short", "no text"])
+def test_a_sealed_entry_that_holds_no_code_is_built_again(tmp_path: Path) -> None:
+    folder = own_folder(tmp_path, SOURCE, HEADER)
+    first = compiled(folder)
+    (entry,) = entries()
+    compiler._write_cache(entry.name, b"\x7fELF, and no more", "")
+    assert compiled(folder).code == first.code
+
+
+BROKEN_LISTINGS = {
+    "empty": b"",
+    "cut short": b"{",
+    "no text": b"\xff",
+    "no list": b"[1]",
+    "without instructions": b'[{}, [{"function-name": "k"}]]',
+    "nested deep": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN_LISTINGS.values(), ids=BROKEN_LISTINGS)
 def test_a_broken_listing_is_made_again(tmp_path: Path, broken: bytes) -> None:
     cubin = compiled(own_folder(tmp_path, SOURCE, HEADER))
     sass._functions.cache_clear()
@@ -95,7 +113,7 @@ def test_a_compile_error_names_file_line_and_message(tmp_path: Path) -> None:
 
 
 def test_a_missing_source_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"gone\.cu can't be read"):
+    with pytest.raises(UsageError, match=r"Can't read kernel source '.*gone\.cu': no such file"):
         compile_source(tmp_path / "gone.cu", "gone.cu", "sm_90", ())
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from gputop.ipc import process
 from gputop.ipc.client import Client
 from gputop.ipc.protocol import PROTOCOL_VERSION, Hello, Open, encode
 from gputop.model.workloads import parse_workload
@@ -260,6 +261,23 @@ def test_a_banner_before_the_greeting_is_only_logged(log_path: Path) -> None:
     client.kill()
     assert any("Welcome to gpu-server!" in line for line in client.log.lines())
     assert "Welcome to gpu-server!" in log_path.read_text()
+
+
+@pytest.mark.parametrize("line", [b"[" * 100_000, b'{"type":' * 100_000, b"x" * 300_000, b"\xed\xa0\x80"])
+def test_the_reader_survives_whatever_is_said(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "LONGEST_EVENT_BYTES", 200_000)
+    client = Client(command=speaking(line + b"\n", hello()))
+    assert client.start().host == "elsewhere"
+    client.kill()
+    assert any("not an event" in line for line in client.log.lines())
+
+
+def test_a_request_that_can_not_be_sent_is_refused_and_not_tried_again(client: Client) -> None:
+    with pytest.raises(UsageError, match=r"'/none/\\udcff' is not UTF-8"):
+        client.open("replay", TINY, device="/none/\udcff")
+    assert client.resolve(PLAN).rung == "cpu-blas"
+    assert client.restart() is not None
+    assert client.resolve(PLAN).rung == "cpu-blas"
 
 
 def test_a_worker_that_can_not_start_says_why_in_its_last_words() -> None:

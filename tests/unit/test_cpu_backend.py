@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
@@ -334,10 +335,17 @@ def test_unreadable_files_are_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 KEPT = Ceilings(
-    "here",
+    machine.processor(),
     None,
     "2026-01-01T00:00:00+00:00",
-    tuple(Ceiling(name, 1e11, "FLOP/s", "as tested") for name in ceilings.NAMES),
+    (
+        Ceiling("fp32", 1e11, "FLOP/s", "as tested"),
+        Ceiling("fp32_1", 5e10, "FLOP/s", "as tested"),
+        Ceiling("dram_read", 2e10, "B/s", "as tested"),
+        Ceiling("dram_read_1", 2e10, "B/s", "as tested"),
+        Ceiling("call", 4e-7, "s", "as tested"),
+    ),
+    machine.versions(),
 )
 
 
@@ -397,6 +405,14 @@ def damaged(**fields: Any) -> bytes:
         damaged(value=-1e9),
         damaged(name="fp64"),
         damaged(status="measured on a busy machine"),
+        damaged(value=1.8e19),
+        damaged(value=4e10),
+        damaged(unit="B/s"),
+        damaged(clock_hz=0.0),
+        msgspec.json.encode(replace(KEPT, device="another processor")),
+        msgspec.json.encode(replace(KEPT, versions="numpy 0")),
+        msgspec.json.encode(replace(KEPT, items=(*KEPT.items, KEPT.items[0]))),
+        b"[" * 100_000,
     ],
 )
 def test_a_broken_cache_is_measured_again(cache: Path, content: bytes) -> None:
@@ -404,6 +420,14 @@ def test_a_broken_cache_is_measured_again(cache: Path, content: bytes) -> None:
     assert ceilings.load() == KEPT
     (file,) = (cache / "ceilings").iterdir()
     file.write_bytes(content)
+    assert ceilings.load() is None
+
+
+def test_a_cache_that_is_a_pipe_is_not_waited_for(cache: Path) -> None:
+    ceilings.save(KEPT)
+    (file,) = (cache / "ceilings").iterdir()
+    file.unlink()
+    os.mkfifo(file)
     assert ceilings.load() is None
 
 

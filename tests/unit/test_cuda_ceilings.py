@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -18,11 +19,21 @@ from tests.unit.test_cuda_nvml import UUID, nvml, of_card, refuse
 FACTS = DeviceFacts(
     backend="cuda", name="A GPU", uuid=UUID, driver="580.1", arch="sm_90", sm_count=132, versions="as tested"
 )
+FIGURES: dict[str, tuple[float, Literal["B/s", "FLOP/s", "s"]]] = {
+    "dram_read": (1e11, "B/s"),
+    "dram_copy": (1e11, "B/s"),
+    "l2_read": (1e11, "B/s"),
+    "fp32": (1e11, "FLOP/s"),
+    "tf32_wgmma": (1e11, "FLOP/s"),
+}
+"""Of all other ceilings a time."""
 KEPT = Ceilings(
     "A GPU",
     "580.1",
     "2026-01-01T00:00:00+00:00",
-    tuple(Ceiling(name, 1e11, "FLOP/s", "as tested") for name in (*measure.NAMES, "tf32_wgmma")),
+    tuple(
+        Ceiling(name, *FIGURES.get(name, (1e-6, "s")), "as tested") for name in (*measure.NAMES, "tf32_wgmma")
+    ),
 )
 
 
@@ -50,6 +61,13 @@ def test_what_was_measured_is_read_back_on_that_device_only() -> None:
     assert measure.load(FACTS) == KEPT
     assert measure.load(replace(FACTS, uuid="GPU-2")) is None
     assert measure.load(replace(FACTS, driver="590.1")) is None
+
+
+def test_the_file_of_another_device_is_not_read_though_it_has_this_ones_name(cache: Path) -> None:
+    measure.save(FACTS, KEPT)
+    (file,) = cache.rglob("*.json")
+    file.write_bytes(msgspec.json.encode(replace(KEPT, device="Another GPU")))
+    assert measure.load(FACTS) is None
 
 
 def test_they_are_those_of_the_clock_that_the_device_is_set_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,13 +109,18 @@ def test_what_is_no_rate_is_neither_kept_nor_read(value: float, cache: Path) -> 
         ("dram_read", "B/s", {"value": 1e15}),
         ("dram_read", "B/s", {"sustained": 0.0}),
         ("fp32", "FLOP/s", {"library": 0.0}),
+        ("fp32", "FLOP/s", {"library": 1.8e19}),
+        ("fp32", "FLOP/s", {"unit": "B/s"}),
+        ("tf32_tcgen05", "FLOP/s", {"value": 1.8e19}),
+        ("launch_graph", "s", {"value": 5.0}),
+        ("launch_graph", "s", {"value": 1e-12}),
     ],
 )
 def test_what_the_device_can_not_do_is_measured_anew(
     monkeypatch: pytest.MonkeyPatch, cache: Path, name: str, unit: str, change: dict[str, float]
 ) -> None:
     set_clocks(monkeypatch, 1980)
-    sound = Ceiling(name, 4e12, unit, "as tested")  # type: ignore[arg-type]
+    sound = Ceiling(name, 1e-6 if unit == "s" else 4e12, unit, "as tested")  # type: ignore[arg-type]
     others = tuple(item for item in KEPT.items if item.name != name)
     measure.save(FACTS, replace(KEPT, items=(sound, *others)))
     assert measure.load(FACTS) is not None
@@ -116,6 +139,7 @@ def test_without_a_counter_of_our_own_the_clock_is_nvmls() -> None:
 def test_a_file_that_lacks_a_ceiling_or_is_broken_is_not_read(cache: Path) -> None:
     measure.save(FACTS, KEPT)
     (file,) = cache.rglob("*.json")
-    for content in (msgspec.json.encode(replace(KEPT, items=KEPT.items[1:])), b"", b"{", b"[]"):
+    lacking = msgspec.json.encode(replace(KEPT, items=KEPT.items[1:]))
+    for content in (lacking, b"", b"{", b"[]", b"[" * 100_000):
         file.write_bytes(content)
         assert measure.load(FACTS) is None

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gputop.ipc.protocol import Event, Message, Request, decode_event, decode_request, encode
@@ -84,6 +84,8 @@ JSON = st.recursive(
 
 @settings(deadline=None)
 @given(line=st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))
+@example(line=b"[" * 100_000)
+@example(line=b'{"type":"check","request":' * 100_000)
 def test_a_line_that_is_no_message_is_bad_input(line: bytes) -> None:
     for decode in (decode_request, decode_event):
         with pytest.raises(UsageError, match="Broken protocol line"):

@@ -6,7 +6,7 @@ A peak is the best of several tries: anything that disturbs only makes it smalle
 from __future__ import annotations
 
 import hashlib
-import math
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,9 +21,12 @@ import numpy as np
 from gputop.backends.base import Say
 from gputop.backends.cpu import machine
 from gputop.backends.cpu.memory import Floats
+from gputop.results import ceiling_checks
 from gputop.results.records import SCHEMA_CEILINGS, Ceiling, Ceilings
 from gputop.util.aligned_array import aligned
 from gputop.util.heartbeat import beat
+from gputop.util.input_file import read_regular
+from gputop.util.json_decode import BrokenJson, decode_json
 from gputop.util.output_file import keep
 from gputop.util.paths import cache_dir
 
@@ -39,8 +42,14 @@ CALLS = 100
 """Few enough that some run of them is not interrupted."""
 CALL_TRIES = 50
 STAMPS = 2000
+MOST_PER_CORE_CLOCK = {"FLOP/s": 1024, "B/s": 256}
+"""No core does more in a clock cycle: AVX-512 makes 64 FLOPs of it, matrix units in fp32 some hundreds."""
+MOST_CALL_S = 1e-2
+MOST_CACHE_BYTES = 1 << 20
 BUSY = 0.5
 """Others' load, as a share of the cores, above which a peak is not to be trusted and not kept."""
+
+_ceilings = msgspec.json.Decoder(Ceilings)
 
 
 def measure(weights: Iterable[Floats], say: Say) -> Ceilings:
@@ -63,8 +72,8 @@ def measure(weights: Iterable[Floats], say: Say) -> Ceilings:
 def load() -> Ceilings | None:
     """Those kept for this machine, NumPy, BLAS and number of threads; None when there are none to trust."""
     try:
-        kept = msgspec.json.decode(_cache_file().read_bytes(), type=Ceilings)
-    except (OSError, msgspec.DecodeError):
+        kept = decode_json(_ceilings, read_regular(_cache_file(), MOST_CACHE_BYTES))
+    except (OSError, BrokenJson):
         return None
     return kept if _trusted(kept) else None
 
@@ -82,10 +91,24 @@ def timer_floor_s() -> float:
 
 
 def _trusted(ceilings: Ceilings) -> bool:
-    """Whether all peaks are there, and each is a rate or a time measured on a quiet machine."""
-    return {item.name for item in ceilings.items} == set(NAMES) and all(
-        item.status == "ok" and 0 < item.value < math.inf for item in ceilings.items
+    """Whether all peaks of this machine are there, each measured while it was quiet, and each possible."""
+    named = {item.name: item for item in ceilings.items}
+    return (
+        set(named) == set(NAMES)
+        and (ceilings.device, ceilings.versions) == (machine.processor(), machine.versions())
+        and all(item.status == "ok" for item in ceilings.items)
+        and not any(ceiling_checks.faults(ceilings))
+        and all(item.value <= _most(item) for item in ceilings.items)
+        and all(named[f"{name}_1"].value <= named[name].value for name in ("fp32", "dram_read"))
     )
+
+
+def _most(item: Ceiling) -> float:
+    """What the machine's cores allow at the highest clock, or a bound for what they take."""
+    per_core_clock = MOST_PER_CORE_CLOCK.get(item.unit)
+    if per_core_clock is None:
+        return MOST_CALL_S
+    return per_core_clock * (os.cpu_count() or 1) * ceiling_checks.MOST_CLOCK_HZ
 
 
 def _cache_file() -> Path:

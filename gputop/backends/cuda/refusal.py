@@ -37,6 +37,6 @@ def refusal(plan: Plan, steps: tuple[Step, ...], arch: str, sources: Sources) ->
 def _of_kernel(kernel: Kernel, arch: str, sources: Sources) -> str | None:
     if kernel.library in LIBRARY_PACKAGES:
         return LIBRARY_PACKAGES[kernel.library].missing()
-    if kernel.source and arch_of(read_text(sources.find(kernel.source), kernel.source), arch) is None:
+    if kernel.source and arch_of(read_text(sources.find(kernel.source)), arch) is None:
         return f"Kernel {kernel.name} ({kernel.source}) is written for another architecture than sm_{arch}."
     return None

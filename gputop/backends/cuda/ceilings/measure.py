@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,7 +20,10 @@ from gputop.backends.cuda.runtime.nvml import Nvml, SmClocks
 from gputop.backends.cuda.runtime.utility_kernels import Tools
 from gputop.backends.cuda.timing.events import Timer
 from gputop.perf.gpu_specs import ABOVE_WIDTH, BYTES_PER_SM_CLOCK, pipe_limit
+from gputop.results import ceiling_checks
 from gputop.results.records import SCHEMA_CEILINGS, Ceiling, Ceilings, DeviceFacts
+from gputop.util.input_file import read_regular
+from gputop.util.json_decode import BrokenJson, decode_json
 from gputop.util.output_file import keep
 from gputop.util.paths import cache_dir
 
@@ -40,6 +42,10 @@ NAMES = (
     "call",
 )
 """Measured on every device; what an architecture has besides comes on top."""
+
+MOST_CACHE_BYTES = 1 << 20
+
+_ceilings = msgspec.json.Decoder(Ceilings)
 
 
 class Prober:
@@ -86,8 +92,8 @@ def load(facts: DeviceFacts) -> Ceilings | None:
     """What was measured before on this device; None where there is nothing to trust."""
     clocks = _clocks(facts)
     try:
-        kept = msgspec.json.decode(_file(facts, clocks).read_bytes(), type=Ceilings)
-    except (OSError, msgspec.DecodeError):
+        kept = decode_json(_ceilings, read_regular(_file(facts, clocks), MOST_CACHE_BYTES))
+    except (OSError, BrokenJson):
         return None
     return kept if _trusted(kept, facts, clocks) else None
 
@@ -105,19 +111,17 @@ def _trusted(ceilings: Ceilings, facts: DeviceFacts, clocks: SmClocks) -> bool:
     One below what the hardware should reach is kept with its status, which windows repeat: measuring it
     again at every start would take seconds and say the same.
     """
-    return {item.name for item in ceilings.items} >= set(NAMES) and all(
-        _possible(item, facts, clocks) for item in ceilings.items
+    return (
+        {item.name for item in ceilings.items} >= set(NAMES)
+        and (ceilings.device, ceilings.driver) == (facts.name, facts.driver)
+        and not any(ceiling_checks.faults(ceilings))
+        and all(_possible(item, facts, clocks) for item in ceilings.items)
     )
 
 
 def _possible(item: Ceiling, facts: DeviceFacts, clocks: SmClocks) -> bool:
+    """Whether the width of this device allows what was measured."""
     measured = [value for value in (item.value, item.sustained) if value is not None]
-    figures = (
-        *measured,
-        *(value for value in (item.limit, item.library, item.clock_hz) if value is not None),
-    )
-    if not all(0 < figure < math.inf for figure in figures):
-        return False
     known_hz = [clock for clock in (item.clock_hz, clocks.highest_hz) if clock is not None]
     most = _most(item, facts, min(known_hz, default=None))
     return most is None or max(measured) <= ABOVE_WIDTH * most

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -16,9 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from gputop.backends.cuda.compiler.cubin import FunctionFacts, ptxas_facts, read_cubin
 from gputop.util import install_hints
 from gputop.util.errors import Unavailable, UsageError
+from gputop.util.input_file import read_input_text, read_regular
+from gputop.util.json_decode import BrokenJson, decode_json
 from gputop.util.output_file import keep
 from gputop.util.paths import cache_dir
 
@@ -27,6 +30,8 @@ NO_CACHE = "--no-cache"
 """NVRTC's own cache gives machine code back without what ptxas said of it."""
 FIRST_WITH_CACHE = 13
 LOWEST_ARCH = "80"
+MOST_SOURCE_BYTES = 4 << 20
+MOST_CUBIN_BYTES = 256 << 20
 
 _CACHE_MAGIC = b"gputop-cubin/1\n"
 _ARCH_LINE = re.compile(r"^//\s*arch:\s*(\d+a?)\s*$", re.MULTILINE)
@@ -49,6 +54,17 @@ class Cubin:
     """What ptxas said, warnings of lost performance included."""
     digest: str
     """First 12 hex digits of the code's SHA-256: which machine code a time belongs to."""
+
+
+class _Seal(msgspec.Struct, frozen=True):
+    """The first line of a kept CUBIN."""
+
+    sha256: str
+    """Of the code that follows."""
+    log: str
+
+
+_seals = msgspec.json.Decoder(_Seal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,24 +118,21 @@ def compile_source(source: Path, name: str, arch: str, kernel_dirs: tuple[Path, 
     searched, first one first. UsageError names file, line and message of the first error.
     """
     tools = toolchain()
-    text = read_text(source, name)
+    text = read_text(source)
     folders = (source.parent, *(folder / "include" for folder in kernel_dirs))
     key = _key(text, folders, arch, tools)
-    cached = _read_cache(key)
-    if cached is None:
-        cached = _nvrtc(text, name, arch, tools.options, (*folders, *tools.include_dirs))
-        _write_cache(key, *cached)
-    code, log = cached
-    functions = ptxas_facts(read_cubin(code), log)
-    return Cubin(name, arch, code, functions, log, hashlib.sha256(code).hexdigest()[:12])
+    kept = _read_cache(key)
+    if kept is None:
+        code, log = _nvrtc(text, name, arch, tools.options, (*folders, *tools.include_dirs))
+        _write_cache(key, code, log)
+        kept = code, log, read_cubin(code)
+    code, log, facts = kept
+    return Cubin(name, arch, code, ptxas_facts(facts, log), log, hashlib.sha256(code).hexdigest()[:12])
 
 
-def read_text(source: Path, name: str) -> str:
+def read_text(source: Path) -> str:
     """A source's text. UsageError when it can't be read."""
-    try:
-        return source.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"Kernel source {name} can't be read: {error}.") from None
+    return read_input_text(source, "kernel source", MOST_SOURCE_BYTES)
 
 
 def _nvrtc(
@@ -188,7 +201,7 @@ def _with_cccl(include: Path) -> tuple[Path, ...]:
 
 def _key(text: str, folders: tuple[Path, ...], arch: str, tools: Toolchain) -> str:
     parts = [text, arch, tools.version, *tools.options, *map(str, tools.include_dirs)]
-    parts += [header.read_text(encoding="utf-8") for header in _own_headers(text, folders)]
+    parts += [read_text(header) for header in _own_headers(text, folders)]
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "little") + part.encode())
@@ -204,28 +217,25 @@ def _own_headers(text: str, folders: tuple[Path, ...]) -> Iterator[Path]:
             path = next((folder / name for folder in folders if (folder / name).is_file()), None)
             if path is not None and path not in seen:
                 seen.add(path)
-                pending.append(path.read_text(encoding="utf-8"))
+                pending.append(read_text(path))
                 yield path
 
 
-def _read_cache(key: str) -> tuple[bytes, str] | None:
-    """Code and log, or None: not there, or broken and therefore to be built again."""
+def _read_cache(key: str) -> tuple[bytes, str, Mapping[str, FunctionFacts]] | None:
+    """Code, log and what the code says of itself, or None: not there, or broken and to be built again."""
     try:
-        content = (cache_dir("cubin") / key).read_bytes()
-    except OSError:
-        return None
-    header, _, code = content.removeprefix(_CACHE_MAGIC).partition(b"\n")
-    try:
-        record = json.loads(header)
-        whole = content.startswith(_CACHE_MAGIC) and record["sha256"] == hashlib.sha256(code).hexdigest()
-        return (code, record["log"]) if whole else None
-    except (ValueError, KeyError, TypeError):
+        content = read_regular(cache_dir("cubin") / key, MOST_CUBIN_BYTES)
+        header, _, code = content.removeprefix(_CACHE_MAGIC).partition(b"\n")
+        seal = decode_json(_seals, header)
+        whole = content.startswith(_CACHE_MAGIC) and seal.sha256 == hashlib.sha256(code).hexdigest()
+        return (code, seal.log, read_cubin(code)) if whole else None
+    except (OSError, BrokenJson, UsageError):
         return None
 
 
 def _write_cache(key: str, code: bytes, log: str) -> None:
-    header = json.dumps({"sha256": hashlib.sha256(code).hexdigest(), "log": log})
-    keep(cache_dir("cubin") / key, _CACHE_MAGIC + header.encode() + b"\n" + code)
+    header = msgspec.json.encode(_Seal(hashlib.sha256(code).hexdigest(), log))
+    keep(cache_dir("cubin") / key, _CACHE_MAGIC + header + b"\n" + code)
 
 
 def _first_line(error: BaseException) -> str:

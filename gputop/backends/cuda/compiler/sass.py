@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import re
 import shutil
 import subprocess
@@ -13,10 +12,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from gputop.backends.cuda.compiler.nvrtc import Cubin
 from gputop.util import install_hints
 from gputop.util.errors import Unavailable
+from gputop.util.input_file import read_regular
+from gputop.util.json_decode import BrokenJson, decode_json
 from gputop.util.output_file import keep
 from gputop.util.paths import cache_dir
 
@@ -32,8 +36,19 @@ class Instruction:
     """One instruction of a kernel, in order."""
 
     opcode: str
-    operands: str
+    operands: str = ""
     predicate: str = ""
+
+
+class _Function(msgspec.Struct, frozen=True):
+    """A kernel in nvdisasm's listing."""
+
+    name: str = msgspec.field(name="function-name")
+    instructions: tuple[Instruction, ...] = msgspec.field(name="sass-instructions")
+
+
+_listings = msgspec.json.Decoder(tuple[Any, list[_Function]])
+MOST_LISTING_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +80,12 @@ def _functions(code: bytes, source: str) -> dict[str, tuple[Instruction, ...]]:
     """Every kernel of a file, kept for the next time: nvdisasm takes a second, for one as for all."""
     kept = cache_dir("sass") / f"{hashlib.sha256(code).hexdigest()[:32]}.json"
     try:
-        listing = json.loads(kept.read_bytes())
-    except (OSError, ValueError):
+        _, functions = decode_json(_listings, read_regular(kept, MOST_LISTING_BYTES))
+    except (OSError, BrokenJson):
         text = _listing(code, source)
         keep(kept, text)
-        listing = json.loads(text)
-    return {
-        function["function-name"]: tuple(
-            Instruction(i["opcode"], i.get("operands", ""), i.get("predicate", ""))
-            for i in function["sass-instructions"]
-        )
-        for function in listing[1]
-    }
+        _, functions = decode_json(_listings, text)
+    return {function.name: function.instructions for function in functions}
 
 
 def _listing(code: bytes, source: str) -> bytes:

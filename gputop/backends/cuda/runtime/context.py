@@ -208,7 +208,7 @@ class Context:
 
         key = str(source)
         if key not in self._modules:
-            arch = arch_of(read_text(source, name), self.arch)
+            arch = arch_of(read_text(source), self.arch)
             if arch is None:
                 raise UsageError(f"{name} does not run on sm_{self.arch}.")
             cubin = compile_source(source, name, arch, kernel_dirs)

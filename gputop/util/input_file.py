@@ -1,0 +1,100 @@
+"""Every file that a user names: regular ones only, up to a largest size, and a sentence for anything else.
+
+A device, a pipe or a file without end would be waited for, or read until no memory is left.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from gputop.util.errors import UsageError
+from gputop.util.units import size_bytes
+
+CHUNK_BYTES = 1 << 20
+KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def read_input(path: str | Path, what: str, most_bytes: int) -> bytes:
+    """The content of a file that the user named; `what` is it to be, as in `recording`.
+
+    Raise UsageError, naming the file and the reason, if it can't be read, is no regular file, or is larger
+    than `most_bytes`.
+    """
+    try:
+        return read_regular(path, most_bytes)
+    except (OSError, ValueError) as error:
+        raise unreadable(path, what, error) from error
+
+
+def read_input_text(path: str | Path, what: str, most_bytes: int) -> str:
+    """Like `read_input`, decoded as UTF-8. A byte order mark, with which some editors begin, is left out."""
+    data = read_input(path, what, most_bytes)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"Can't read {what} {str(path)!r}: line {line} is not UTF-8 text.") from error
+
+
+def read_regular(path: str | Path, most_bytes: int) -> bytes:
+    """The content of a regular file. Raise OSError for anything else, ValueError for an impossible name."""
+    # Before it is opened, which alone makes some devices act; and after, as it may be another file by then.
+    _require_regular(os.stat(path))
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        _require_regular(status)
+        data = file.read(min(status.st_size, most_bytes) + 1)
+        # More than its status says: a file may grow, and those below /proc have no size.
+        while len(data) <= most_bytes and (more := file.read(CHUNK_BYTES)):
+            data += more
+    if len(data) > most_bytes:
+        raise OSError(errno.EFBIG, f"it has more than {size_bytes(most_bytes)}, the most that is read")
+    return data
+
+
+def files_below(folder: str | Path, what: str, most: int) -> list[Path]:
+    """Every regular file below a folder, links to files included, as a path relative to it.
+
+    Raise UsageError, naming the folder and the reason, if it or a folder in it can't be read, or if there are
+    more than `most` entries: a folder such as `/` would be walked for minutes.
+    """
+    found: list[Path] = []
+    seen = 0
+    try:
+        if not stat.S_ISDIR(os.stat(folder).st_mode):
+            raise OSError(errno.ENOTDIR, "it is no folder")
+        for parent, folders, names in os.walk(folder, onerror=_raise):
+            seen += len(folders) + len(names)
+            if seen > most:
+                raise OSError(errno.EFBIG, f"it holds more than {most} files and folders")
+            paths = (Path(parent, name) for name in names)
+            found += [path.relative_to(folder) for path in paths if path.is_file()]
+    except (OSError, ValueError) as error:
+        raise unreadable(folder, what, error) from error
+    return found
+
+
+def unreadable(path: str | Path, what: str, error: OSError | ValueError) -> UsageError:
+    """The sentence for a file, or a folder, that can't be read."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return UsageError(f"Can't read {what} {str(path)!r}: {reason[:1].lower()}{reason[1:]}.")
+
+
+def _require_regular(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kind = next((name for is_kind, name in KINDS if is_kind(status.st_mode)), "no file")
+        raise OSError(errno.EINVAL, f"it is {kind}, and a regular file is needed")
+
+
+def _raise(error: OSError) -> None:
+    raise error
