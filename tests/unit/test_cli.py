@@ -61,7 +61,10 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         (("run", "--csv", "a.csv", "--json", "./a.csv"), "can't both go to the same file"),
         (("run", "--workload", "tinny"), "Did you mean 'tiny'?"),
         (("run", "--workload", "no-such.toml"), "no-such.toml"),
-        (("run", "--kernels", "no-such-folder"), "no such folder"),
+        (
+            ("run", "--kernels", "no-such-folder"),
+            "Can't read the folder of kernels (--kernels) 'no-such-folder'",
+        ),
         (
             ("run", "--kernels", "no-such-folder", "--backend", "cpu"),
             "Leave it out, or measure with --backend",
