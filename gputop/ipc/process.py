@@ -16,6 +16,7 @@ from typing import IO
 
 from gputop.ipc.log import WorkerLog
 from gputop.ipc.protocol import Event, Request, decode_event, encode
+from gputop.util import signals
 from gputop.util.errors import UsageError
 
 LONGEST_EVENT_BYTES = 64 << 20
@@ -50,6 +51,7 @@ class WorkerProcess:
         ]
         for thread in self._threads:
             thread.start()
+        signals.last_acts.append(self.kill)
 
     @property
     def alive(self) -> bool:
@@ -69,6 +71,8 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self.kill()
             code = self._popen.wait()
+        with contextlib.suppress(ValueError):
+            signals.last_acts.remove(self.kill)
         for thread in self._threads:
             thread.join(timeout=1.0)
         return code

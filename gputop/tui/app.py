@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import ClassVar
+from types import FrameType
+from typing import Any, ClassVar
 
 from rich.text import Text
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
+from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.timer import Timer
@@ -45,6 +49,7 @@ from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.kernels import KernelsScreen
 from gputop.tui.screens.main import MainScreen
 from gputop.tui.state import State, TimedWindow
+from gputop.tui.terminal_driver import TerminalDriver, TerminalGone
 from gputop.tui.widgets.toggle_table import flippable
 from gputop.util import signals
 from gputop.util.errors import UsageError
@@ -103,6 +108,8 @@ class GputopApp(App[int]):
         for number in signals.handled_signals():
             # The loop leaves as `q` does: an exception out of its midst would leave the terminal as it is.
             loop.add_signal_handler(number, self._end, signals.exit_code(number))
+            # And if the loop is blocked, it ends all the same. The loop hears of the signal as before.
+            signal.signal(number, _limit_the_end)
         # Before the screen is put together: measuring need not wait for that.
         self._sampler.start()
 
@@ -112,12 +119,25 @@ class GputopApp(App[int]):
         self.push_screen(self._main)
         self.set_interval(AGE_S, self._tick)
 
+    def get_driver_class(self) -> type[Driver]:
+        """Return our own driver where Textual would take its own for a terminal."""
+        chosen = super().get_driver_class()
+        return TerminalDriver if chosen is LinuxDriver else chosen
+
+    def exit(self, *arguments: Any, **options: Any) -> None:
+        """Leave; what holds that up for longer than `signals.PATIENCE_S` is not waited for."""
+        signals.end_within(signals.PATIENCE_S, options.get("return_code", 0))
+        super().exit(*arguments, **options)
+
     def _end(self, code: int, reason: str | None = None) -> None:
         """Leave; a screen that is still put together is waited for, as it can't be left half mounted."""
         if self._main.stands:
             self.exit(code, return_code=code, message=reason and Text(printable_lines(reason)))
         else:
             asyncio.get_running_loop().call_later(COMPOSING_S, self._end, code, reason)
+
+    def on_terminal_gone(self, _: TerminalGone) -> None:
+        self._end(0)
 
     def on_unmount(self) -> None:
         self._sampler.finish()
@@ -165,7 +185,7 @@ class GputopApp(App[int]):
 
     def _tick(self) -> None:
         if self._has_terminal and not os.isatty(STDIN):
-            # It was closed, and nobody said so: measuring on would keep the device from others for good.
+            # Closed, and no signal told of it (SIGHUP ignored, or no controlling terminal).
             self._end(0)
         if not self._main.stands:
             return
@@ -379,6 +399,10 @@ class GputopApp(App[int]):
 
     def _run(self, name: str) -> Callable[[], object]:
         return lambda: self.call_later(self.run_action, name)
+
+
+def _limit_the_end(number: int, frame: FrameType | None) -> None:
+    signals.end_within(signals.PATIENCE_S, signals.exit_code(number))
 
 
 def default_file(state: State) -> str:

@@ -169,9 +169,10 @@ class Sampler(threading.Thread):
             self._changed.notify()
         self._client.stop()
         self.join(FAREWELL_S)
-        if self.is_alive():
+        while self.is_alive():
+            # Again, if a restart begins a new worker just then.
             self._client.kill()
-            self.join()
+            self.join(FAREWELL_S)
 
     # The thread
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from typing import TYPE_CHECKING
 
 from gputop.ipc.client import Client
@@ -11,6 +12,8 @@ from gputop.tui.options import Options
 
 if TYPE_CHECKING:
     from gputop.tui.app import GputopApp
+
+STDIN = 0
 
 
 def run_tui(options: Options) -> int:
@@ -26,7 +29,12 @@ def run_tui(options: Options) -> int:
             )
         )
         app = _load(options, client)
-        app.run()
+        try:
+            app.run()
+        except OSError:
+            # What Textual prints at the end finds no terminal where that was closed.
+            if os.isatty(STDIN):
+                raise
     finally:
         # Harmless where the screen said goodbye to it.
         client.kill()

@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import termios
@@ -80,8 +81,17 @@ class Program:
     """Runs on a terminal of its own, whose settings can be looked at afterwards."""
 
     def __init__(
-        self, command: Sequence[str], env: Mapping[str, str], *, columns: int = 80, rows: int = 24
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        columns: int = 80,
+        rows: int = 24,
+        controlling: bool = False,
+        ignored: Sequence[int] = (),
     ) -> None:
+        """`controlling`: it leads a session on this terminal, as the first program of a window does;
+        `ignored`: signals that it is told to ignore from its start."""
         self._ours, self._theirs = pty.openpty()
         fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self._gone = False
@@ -97,6 +107,7 @@ class Program:
             stderr=self._theirs,
             env={**os.environ, "TERM": "xterm-256color", **env},
             start_new_session=True,
+            preexec_fn=lambda: _begin(controlling, ignored),
         )
 
     def press(self, keys: str) -> None:
@@ -124,6 +135,21 @@ class Program:
         """The terminal's settings as they stand."""
         return termios.tcgetattr(self._theirs)
 
+    @property
+    def threads(self) -> int:
+        """How many threads it has."""
+        return len(os.listdir(f"/proc/{self.process.pid}/task"))
+
+    @property
+    def state(self) -> str:
+        """`T` is stopped, `Z` ended; see proc(5)."""
+        with open(f"/proc/{self.process.pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0]
+
+    def take_no_output(self) -> None:
+        """As after ^S: whatever is written waits."""
+        termios.tcflow(self._theirs, termios.TCOOFF)
+
     def hang_up(self) -> None:
         """The terminal goes, the program stays."""
         for end in (self._ours, self._theirs):
@@ -145,6 +171,13 @@ class Program:
             self.output += text
             self.screen.feed(text)
         return bool(ready)
+
+
+def _begin(controlling: bool, ignored: Sequence[int]) -> None:
+    if controlling:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def children(pid: int) -> dict[int, str]:

@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.tui.terminal import PATIENCE_S, Program, children
 
 MOUSE_MODES = {"1000", "1002", "1003", "1006", "1015"}
 ALTERNATE_SCREEN = "1049"
+ENTER = f"\x1b[?{ALTERNATE_SCREEN}h"
 CURSOR = "25"
 COMMAND = [sys.executable, "-m", "gputop", "--workload", "tiny", "--backend", "cpu", "--seconds", "0.3"]
 REPLAY = [sys.executable, "-m", "gputop", "replay", "h200"]
@@ -46,6 +48,11 @@ def worker_of(program: Program) -> int | None:
     """Process id of the worker that is alive just now."""
     found = [pid for pid, line in children(program.process.pid).items() if "worker" in line]
     return found[0] if found else None
+
+
+def entered(program: Program, times: int) -> bool:
+    """Whether it took the alternate screen so often."""
+    return program.output.count(ENTER) >= times
 
 
 def window_shown(program: Program) -> int:
@@ -119,11 +126,69 @@ def assert_left_as_found(program: Program, worker: int) -> None:
     assert not Path(f"/proc/{worker}").exists()
 
 
-def test_a_terminal_that_is_gone_ends_it_though_nobody_says_so(program: Program) -> None:
-    """It has no controlling terminal here, so that closing this one sends no signal."""
-    program.until(lambda: window_shown(program) > 0, "the first window")
-    worker = worker_of(program)
-    assert worker is not None
-    program.hang_up()
-    assert program.process.wait(timeout=PATIENCE_S) == 0
-    assert not Path(f"/proc/{worker}").exists() or "Z" in Path(f"/proc/{worker}/stat").read_text().split()
+def test_going_on_takes_the_terminal_again_with_as_many_threads(homes: dict[str, str]) -> None:
+    program = Program(REPLAY, homes)
+    try:
+        program.until(lambda: window_shown(program) > 0, "the first window")
+        before = program.threads
+        for times in range(2, 5):
+            os.kill(program.process.pid, signal.SIGCONT)
+            program.until(partial(entered, program, times), "the screen anew")
+        program.until(lambda: program.threads == before, "as many threads as before")
+
+        os.kill(program.process.pid, signal.SIGTSTP)
+        program.until(lambda: program.state == "T", "its stop")
+        program.until(lambda: ALTERNATE_SCREEN not in program.screen.modes, "the main screen")
+        assert program.settings == program.before
+        os.kill(program.process.pid, signal.SIGCONT)
+        program.until(lambda: ALTERNATE_SCREEN in program.screen.modes, "the alternate screen")
+        program.until(lambda: window_shown(program) > 0, "its content")
+
+        program.press("q")
+        assert program.exit_code() == 0
+        assert program.settings == program.before
+    finally:
+        program.close()
+
+
+def test_a_terminal_that_takes_no_output_does_not_keep_it(homes: dict[str, str]) -> None:
+    code = "import sys; from gputop.util import signals; signals.PATIENCE_S = 1.0; import gputop.cli as cli; "
+    program = Program([sys.executable, "-c", f"{code}sys.exit(cli.main())", *COMMAND[3:]], homes)
+    try:
+        program.until(lambda: window_shown(program) > 0, "the first window")
+        worker = worker_of(program)
+        program.take_no_output()
+        os.kill(program.process.pid, signal.SIGTERM)
+        assert program.process.wait(timeout=PATIENCE_S) == 143
+        assert program.settings == program.before
+        assert is_gone(worker)
+    finally:
+        program.close()
+
+
+@pytest.mark.parametrize(
+    ("command", "controlling", "ignored"),
+    [(COMMAND, False, ()), (REPLAY, True, ()), (COMMAND, True, (signal.SIGHUP,))],
+    ids=["nobody-says-so", "SIGHUP", "SIGHUP-ignored"],
+)
+def test_a_terminal_that_is_gone_ends_it(
+    command: list[str], homes: dict[str, str], controlling: bool, ignored: tuple[int, ...]
+) -> None:
+    program = Program(command, homes, controlling=controlling, ignored=ignored)
+    try:
+        program.until(lambda: window_shown(program) > 0, "the first window")
+        worker = worker_of(program)
+        program.hang_up()
+        assert program.process.wait(timeout=PATIENCE_S) in (0, 129)
+        assert is_gone(worker)
+    finally:
+        program.close()
+
+
+def is_gone(pid: int | None) -> bool:
+    """Whether it has ended; nobody may have collected it yet."""
+    assert pid is not None
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
