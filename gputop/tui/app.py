@@ -23,11 +23,13 @@ from textual.timer import Timer
 
 from gputop.results.export import open_target, phase_csv
 from gputop.results.records import Row
+from gputop.tui import facts
 from gputop.tui import state as states
-from gputop.tui.actions import ACTIONS
+from gputop.tui.actions import ACTIONS, bindings_of
 from gputop.tui.measure_thread import Measurer, MeasureRequest, Sampler
 from gputop.tui.messages import (
     CannotOpen,
+    CeilingsReady,
     CheckFailed,
     DeviceReady,
     GateChecked,
@@ -35,6 +37,7 @@ from gputop.tui.messages import (
     NotReopened,
     PlanReady,
     PlanRefused,
+    RecordingReady,
     Reopened,
     Said,
     WindowFailed,
@@ -48,9 +51,14 @@ from gputop.tui.screens.ask import AskScreen
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.kernels import KernelsScreen
 from gputop.tui.screens.main import MainScreen
-from gputop.tui.state import State, TimedWindow
+from gputop.tui.state import State, TimedWindow, View
 from gputop.tui.terminal_driver import TerminalDriver, TerminalGone
+from gputop.tui.views.roofline import RooflineView
+from gputop.tui.widgets.ladder_strip import neighbour
+from gputop.tui.widgets.ladder_table import CHANGED
+from gputop.tui.widgets.phase_table import SORT_OF_COLUMN
 from gputop.tui.widgets.toggle_table import flippable
+from gputop.tui.widgets.view_tabs import ViewTabs
 from gputop.util import signals
 from gputop.util.errors import UsageError
 from gputop.util.output_file import STDOUT
@@ -58,8 +66,6 @@ from gputop.util.printable import printable_lines
 
 UPDATE_S = 0.5
 """Least time between two drawings of what the worker sends."""
-TOAST_S = 8.0
-"""How long a message of what went wrong floats over the screen; the line below keeps it."""
 RECORDING = "h200"
 """The shipped recording that one key opens."""
 COMPOSING_S = 0.05
@@ -75,7 +81,7 @@ class GputopApp(App[int]):
     TITLE = "gputop"
     CSS_PATH = "app.tcss"
     ENABLE_COMMAND_PALETTE = True
-    BINDINGS: ClassVar[list[BindingType]] = [action.binding for action in ACTIONS]
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(None)
 
     def __init__(
         self,
@@ -154,8 +160,8 @@ class GputopApp(App[int]):
         return self._due is None
 
     def apply(self, state: State) -> None:
-        """Take a new state because of a key: wish for it and draw it at once."""
-        self._request(state)
+        """Take a new state because of a key: ask for what it needs and draw it at once."""
+        self._request(replace(state, notice=""))
         self._draw()
 
     def _set_state(self, state: State) -> None:
@@ -192,10 +198,14 @@ class GputopApp(App[int]):
         self._main.show_age(self._clock())
         self._main.show_log(self._client.log.lines())
 
-    def _show_error(self, reason: str, stays: str = "") -> None:
-        """Say what went wrong, at once and in the line that stays, perhaps in other words."""
-        self.notify(reason, severity="error", timeout=TOAST_S, markup=False)
-        self._set_state(replace(self.state, trouble=stays or reason))
+    def _show_error(self, reason: str) -> None:
+        """Say what went wrong, in the line that stays until it is put away."""
+        self._set_state(replace(self.state, trouble=reason))
+
+    def _notice(self, text: str) -> None:
+        """Say what a key did, or why it did nothing, until the next change."""
+        self.state = replace(self.state, notice=text)
+        self._draw()
 
     # What the sampler says
 
@@ -224,6 +234,13 @@ class GputopApp(App[int]):
     def on_ladder_ready(self, message: LadderReady) -> None:
         self._set_state(states.ladder_ready(self.state, message.ladder))
 
+    def on_recording_ready(self, message: RecordingReady) -> None:
+        kept = message.recording
+        self._set_state(states.recording_ready(self.state, kept.windows, kept.header.ceilings, kept.batches))
+
+    def on_ceilings_ready(self, message: CeilingsReady) -> None:
+        self._set_state(states.ceilings_ready(self.state, message.ceilings))
+
     def on_window_ready(self, message: WindowReady) -> None:
         self._set_state(
             states.window_ready(self.state, TimedWindow(message.pair, message.window, self._clock()))
@@ -236,8 +253,7 @@ class GputopApp(App[int]):
     def on_worker_died(self, message: WorkerDied) -> None:
         then = "a new worker is starting" if message.retrying else "space tries again, q leaves"
         self._set_state(states.worker_died(self.state, message.retrying))
-        # What is going on is not for what floats: a new worker may be there before it is gone.
-        self._show_error(f"A window is lost. {message.reason}", f"A window is lost; {then}. {message.reason}")
+        self._show_error(f"A window is lost; {then}. {message.reason}")
 
     def on_said(self, message: Said) -> None:
         self._set_state(replace(self.state, doing=message.text))
@@ -264,7 +280,7 @@ class GputopApp(App[int]):
         except UsageError as error:
             self._show_error(f"Not exported: {error}")
             return
-        self.notify(f"{len(rows)} rows written to {name}.", markup=False)
+        self._notice(f"{len(rows)} rows written to {name}.")
 
     # What the user chooses
 
@@ -276,16 +292,35 @@ class GputopApp(App[int]):
             "ladder": self._choose_rung,
             "toggles": self._flip,
             "dispatch": self._open_kernels,
-            "phases": self._open_kernels,
+            "phases": self._inspect,
         }
         choose[message.pane](message.key)
 
+    def on_main_screen_selected(self, message: MainScreen.Selected) -> None:
+        if message.site != self.state.site:
+            self.apply(states.select_site(self.state, message.site))
+
+    def on_main_screen_sort_by(self, message: MainScreen.SortBy) -> None:
+        self.apply(replace(self.state, sort=SORT_OF_COLUMN[message.column]))
+
+    def on_view_tabs_picked(self, message: ViewTabs.Picked) -> None:
+        self.apply(states.show_view(self.state, message.view))
+
+    def on_roofline_view_picked(self, message: RooflineView.Picked) -> None:
+        self.apply(states.select_site(self.state, message.site))
+
+    def _inspect(self, site: str) -> None:
+        self.apply(states.show_view(states.select_site(self.state, site), "inspect"))
+
     def _choose_rung(self, key: str) -> None:
+        if key.startswith(CHANGED):
+            self.apply(states.choose_plan(self.state, key.removeprefix(CHANGED)))
+            return
         if key not in {rung.id for rung in self.state.rungs}:
             return
         rung = self.state.rung(key)
         if rung is not None and rung.refused:
-            self.notify(f"{rung.id} can't run here: {rung.refused}", severity="warning", markup=False)
+            self._notice(f"{rung.id} can't run here: {rung.refused}")
             return
         self.apply(states.choose_rung(self.state, key))
 
@@ -299,7 +334,7 @@ class GputopApp(App[int]):
         value = states.next_value(toggle)
         if value is None:
             why = "; ".join(f"{refused}: {reason}" for refused, reason in toggle.refused)
-            self.notify(f"{name} stays {toggle.value}. {why}", severity="warning", markup=False)
+            self._notice(f"{name} stays {toggle.value}. {why}")
             return
         self.apply(states.with_toggle(self.state, name, value))
 
@@ -318,7 +353,7 @@ class GputopApp(App[int]):
         sites = self.state.view.sites if self.state.view else ()
         site = next((site for site in sites if site.site == site_name), None)
         if site is None:
-            self.notify(f"{site_name} is computed by one kernel with its neighbours.", markup=False)
+            self._notice(f"{site_name} is computed by one kernel with its neighbours.")
             return
 
         def use(kernel: str | None) -> None:
@@ -331,7 +366,7 @@ class GputopApp(App[int]):
 
     def action_stop_or_go(self) -> None:
         if self.state.nothing_to_stop:
-            self.notify("There is nothing to stop: a recording is shown, and nothing is measured.")
+            self._notice("There is nothing to stop: a recording is shown, and nothing is measured.")
             return
         self.apply(states.stop_or_go(self.state))
 
@@ -340,7 +375,7 @@ class GputopApp(App[int]):
 
     def action_freeze(self) -> None:
         if self.state.latest is None:
-            self.notify("There is no window to hold so far.", severity="warning")
+            self._notice("There is no window to hold so far.")
             return
         self.apply(states.freeze_or_thaw(self.state))
 
@@ -357,21 +392,72 @@ class GputopApp(App[int]):
         self._sampler.reopen(self._started_with if self.options == shown else shown)
 
     def action_put_away(self) -> None:
-        self.apply(replace(self.state, trouble=""))
+        """Go one step back: away with a message, then with a pane over the others, then to the phases."""
+        if self.state.trouble:
+            self.apply(replace(self.state, trouble=""))
+        elif self.state.view_name != "phases":
+            self.apply(states.show_view(self.state, "phases"))
+        elif not self._main.give_back():
+            self._main.go_to("phases")
+
+    def action_view(self, view: View) -> None:
+        self.apply(states.show_view(self.state, view))
+
+    def action_sort(self) -> None:
+        self.apply(states.next_sort(self.state))
+
+    def action_apply(self) -> None:
+        step = facts.measured_step(self.state)
+        if step is None:
+            self._notice("Nothing faster than this plan was measured: there is nothing to apply.")
+            return
+        self.apply(states.choose_rung(self.state, step.rung))
+
+    def action_maximise(self) -> None:
+        self._main.maximise()
+
+    def action_neighbour(self, step: int) -> None:
+        """Walk the rungs, or in the inspector the phases."""
+        if self.state.view_name == "inspect":
+            self.action_next_phase(step)
+            return
+        rung = neighbour(self.state, step)
+        if rung is not None:
+            self.apply(states.choose_rung(self.state, rung))
+
+    def action_next_phase(self, step: int) -> None:
+        names = [row.phase for row in facts.shown_phases(self.state)]
+        row = facts.selected_row(self.state)
+        if row is not None and row.phase in names:
+            site = names[(names.index(row.phase) + step) % len(names)]
+            self.apply(states.select_site(self.state, site))
+
+    def action_kernels(self) -> None:
+        row = facts.selected_row(self.state)
+        if row is not None:
+            self._open_kernels(row.phase)
+
+    def action_go_ladder(self) -> None:
+        self._go("ladder")
 
     def action_log(self) -> None:
         if self._main.open_or_close_log():
             self._main.show_log(self._client.log.lines())
 
     def action_go_toggles(self) -> None:
-        self._main.go_to("toggles")
+        self._go("toggles")
 
     def action_go_dispatch(self) -> None:
-        self._main.go_to("dispatch")
+        self._go("dispatch")
+
+    def _go(self, pane: str) -> None:
+        if self.state.view_name != "phases":
+            self.apply(states.show_view(self.state, "phases"))
+        self._main.go_to(pane)
 
     def action_help_quit(self) -> None:
         """^C, which Textual answers with a key of its own."""
-        self.notify("q leaves gputop; esc first where a dialog is open.")
+        self._notice("q leaves gputop; esc first where a dialog is open.")
 
     def action_help(self) -> None:
         self.push_screen(HelpScreen())
@@ -379,7 +465,7 @@ class GputopApp(App[int]):
     def action_export(self) -> None:
         shot, lane = self.state.shot, self.state.lane
         if shot is None or lane is None or not lane.rows:
-            self.notify("Nothing to export: no window with times is on the screen.", severity="warning")
+            self._notice("Nothing to export: no window with times is on the screen.")
             return
 
         def begin(name: str | None) -> None:
@@ -393,7 +479,7 @@ class GputopApp(App[int]):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         for action in ACTIONS:
-            if action.name == "command_palette" or action.idle(self.state):
+            if action.view is not None or action.name == "command_palette" or action.idle(self.state):
                 continue
             yield SystemCommand(action.label, action.doc, self._run(action.name))
 

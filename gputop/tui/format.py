@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from gputop.tui.palette import EXCESS, EXCESS_GROUND, FLOOR, MUTED, term_mark
+from gputop.tui.palette import EXCESS, EXCESS_GROUND, FLOOR, MUTED
 from gputop.util.units import UNKNOWN
 
 _MEASURE = Console(width=80, force_terminal=False)
@@ -24,6 +24,8 @@ LEAST_EIGHTHS = 8
 """A bar shorter than a cell is a sliver: too short to show its floor."""
 DIGITS = 5
 """Digits that a time is written with where its table allows."""
+AXIS_LABEL_CELLS = 6
+"""Least cells between two labels of an axis."""
 MS_FROM_S = 0.01
 """A table whose largest time is below this is written in microseconds."""
 
@@ -140,17 +142,46 @@ def floor_bar(
     )
 
 
-def binds_strip(strip: Iterable[tuple[str, float]], width: int) -> Text:
-    """Each term's letter and a line as long as its share of the time, in pass order.
+def middle_cut(text: str, width: int) -> str:
+    """Return at most `width` cells of a name. The middle goes, since names differ at their ends."""
+    if cell_len(text) <= width:
+        return text
+    head = max(1, (width - 1) * 3 // 5)
+    tail = width - 1 - head
+    return text[:head] + "…" + (text[-tail:] if tail > 0 else "")
 
-    Shares are rounded so that they add up to `width`; a run too short for a cell is left out.
-    """
-    text, drawn, passed = Text(), 0, 0.0
-    for term, share in strip:
-        passed += share
-        end = round(width * passed)
-        if end > drawn:
-            mark = term_mark(term)
-            text.append(mark.letter + "━" * (end - drawn - 1), Style(color=mark.color))
-            drawn = end
-    return text
+
+def axis(largest_s: float, unit: TimeUnit, width: int) -> str:
+    """Return the labels of an axis from 0 to `largest_s`, `width` cells long: `0    25    50  95`."""
+    largest = largest_s * unit.per_second
+    if width < 6 or largest <= 0:
+        return "0".ljust(width)
+    step = next(
+        (step for step in _nice_steps(largest) if width * step / largest >= AXIS_LABEL_CELLS), largest
+    )
+    cells = [" "] * width
+    value = 0.0
+    last = f"{largest:.3g}"
+    while value < largest - 0.5 * step:
+        label, at = f"{value:g}", round((width - 1) * value / largest)
+        if at + len(label) < width - len(last):
+            cells[at : at + len(label)] = label
+        value += step
+    cells[width - len(last) :] = last
+    return "".join(cells)[:width]
+
+
+def _nice_steps(largest: float) -> Iterable[float]:
+    """Yield 1, 2, 2.5 and 5 times powers of ten, from far below `largest` up to it."""
+    power = 10.0 ** (math.floor(math.log10(largest)) - 2)
+    while power <= largest:
+        yield from (power, 2 * power, 2.5 * power, 5 * power)
+        power *= 10
+
+
+def log_bar(value: float | None, least: float, most: float, width: int) -> str:
+    """Return a bar whose length is the logarithm of `value` between `least` and `most`; at least one cell."""
+    if not value or value <= 0 or most <= least or least <= 0:
+        return ""
+    share = math.log(value / least) / math.log(most / least)
+    return "━" * max(1, min(width, round(width * share)))

@@ -13,9 +13,11 @@ ROOMY_HEIGHT = 34
 WIDE_WIDTH = 130
 """From here up a verdict fits in one line."""
 TALL_HEIGHT = 28
-"""From here up the phases have a heading of their own; below, their gate stands in the line of health."""
-TIMES_WIDTH = 96
-"""From here up the ladder shows times beside ratios; below, the room goes to the phases' bars."""
+"""From here up verdict and advice may wrap."""
+NARROW_WIDTH = 100
+"""Below this one pane has the screen at a time, and the ladder is a line."""
+TOGGLES_WIDTH = 27
+"""Cells of the toggles beside the dispatch table."""
 SHORT_HEIGHT = 20
 """Below this, rows come before sentences: one line of health, verdict and advice, no explanation."""
 GAP = 1
@@ -86,16 +88,14 @@ def _needed(columns: Sequence[LayoutColumn]) -> int:
 
 def left_width(total: int) -> int:
     """Cells for the ladder's side."""
-    if total < TIMES_WIDTH:
-        return 25
     if total < ROOMY_WIDTH:
-        return 32 + (total - TIMES_WIDTH) // 4
-    return min(56, 43 + (total - ROOMY_WIDTH) // 8)
+        return 40
+    return min(76, 50 + (total - ROOMY_WIDTH) // 3)
 
 
 def sentence_lines(width: int, height: int) -> tuple[int, int]:
     """The most lines for verdict and advice. Their place has a fixed height: no window moves the tables."""
-    if height < SHORT_HEIGHT:
+    if height < TALL_HEIGHT:
         return 1, 1
     return (1, 2) if width >= WIDE_WIDTH else (2, 2)
 
@@ -114,25 +114,16 @@ def too_small(width: int, height: int) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class LeftHeights:
-    """Rows for the panes on the left, frames and headings included."""
+def ladder_height(height: int, ladder: int, plan: int) -> int:
+    """Return the rows of the ladder; toggles and dispatch get the rest, beside each other.
 
-    ladder: int
-    toggles: int
-    dispatch: int
-    stacked: bool
-    """False: toggles and dispatch take turns in one place of `toggles` rows."""
-
-
-def left_heights(height: int, ladder: int, toggles: int, dispatch: int) -> LeftHeights:
-    """Divide `height` among panes that would like so many rows each.
-
-    Toggles and dispatch stand one above the other where all three fit whole, else they take turns
-    below a ladder that gets what the larger of them leaves, but at least three fifths.
+    The ladder gets what it wants if the plan then has all of its rows, else at least three fifths.
     """
-    if ladder + toggles + dispatch <= height:
-        return LeftHeights(ladder, toggles, height - ladder - toggles, stacked=True)
-    turn = max(toggles, dispatch)
-    upper = min(ladder, max(height - turn, height * 3 // 5))
-    return LeftHeights(upper, height - upper, height - upper, stacked=False)
+    return min(ladder, max(height - plan, height * 3 // 5))
+
+
+def detail_height(height: int) -> int:
+    """Return the least rows for the selected phase below a table of phases on `height` rows."""
+    if height < 14:
+        return 2
+    return 4 if height < 26 else 10

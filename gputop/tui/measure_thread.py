@@ -19,10 +19,12 @@ from gputop.ipc.log import WorkerLog
 from gputop.ipc.protocol import Opened
 from gputop.plan.choices import PlanView
 from gputop.plan.types import PlanRequest, Workload
+from gputop.results import recording
 from gputop.results.ladder import Ladder
-from gputop.results.records import Gate, Window
+from gputop.results.records import Ceilings, Gate, Window
 from gputop.tui.messages import (
     CannotOpen,
+    CeilingsReady,
     CheckFailed,
     DeviceReady,
     GateChecked,
@@ -30,6 +32,7 @@ from gputop.tui.messages import (
     NotReopened,
     PlanReady,
     PlanRefused,
+    RecordingReady,
     Reopened,
     Said,
     WindowFailed,
@@ -83,6 +86,8 @@ class Measurer(Protocol):
 
     def check(self, request: PlanRequest, *, on_progress: OnProgress | None = None) -> Gate: ...
 
+    def calibrate(self, *, on_progress: OnProgress | None = None) -> Ceilings: ...
+
     def stop(self) -> None: ...
 
     def kill(self) -> None: ...
@@ -124,6 +129,8 @@ class Sampler(threading.Thread):
         """Whether a window has come back yet."""
         self._ladder_asked = True
         """Whether there is nothing to ask: only a recording's ladder is there for the asking."""
+        self._ceilings_asked = False
+        """Whether the ceilings were asked for: a recording brings its own."""
         self._finished = False
 
     # Called from the screen's thread
@@ -203,6 +210,7 @@ class Sampler(threading.Thread):
             self._wish = MeasureRequest(pair)
             self._ladder_asked = not opened.device.recording
         self._post(DeviceReady(opened))
+        self._read_recording(self._options)
         if pair is not None and view is not None:
             self._know(pair.current, view)
         return True
@@ -232,7 +240,20 @@ class Sampler(threading.Thread):
             self._ladder_asked = not opened.device.recording
         self._resolved.clear()
         self._checks.clear()
+        self._ceilings_asked = False
         self._post(Reopened(options, opened))
+        self._read_recording(options)
+
+    def _read_recording(self, options: Options) -> None:
+        """Post all that a recording holds: the worker serves one window at a time, the views want all."""
+        if options.backend != "replay" or options.device is None:
+            return
+        self._ceilings_asked = True
+        try:
+            self._post(RecordingReady(recording.read(recording.locate(options.device))))
+        except GputopError:
+            # The worker has opened it and says what is wrong with it, if it is not gone since.
+            return
 
     def _next_job(self) -> Callable[[], None] | None:
         """Waits until there is something to do; None when the screen is closing."""
@@ -260,6 +281,8 @@ class Sampler(threading.Thread):
         unknown = [plan for plan in (pair.current, pair.pinned) if plan and plan not in self._resolved]
         if unknown:
             return lambda: self._resolve(pair, unknown[0])
+        if self._shown and not self._ceilings_asked and self._wish.measuring:
+            return self._calibrate
         if self._wish.measuring:
             return lambda: self._measure(pair)
         return None
@@ -339,6 +362,18 @@ class Sampler(threading.Thread):
             # A recording that was cut short has none, and is shown without.
             return
         self._post(LadderReady(ladder))
+
+    def _calibrate(self) -> None:
+        """Ask for the ceilings once the first window is on the screen: rooflines and floors need them."""
+        self._ceilings_asked = True
+        try:
+            ceilings = self._client.calibrate(on_progress=self._say)
+        except WorkerLost:
+            raise
+        except GputopError as error:
+            self._say(f"no ceilings: {error}")
+            return
+        self._post(CeilingsReady(ceilings))
 
     def _check(self, request: PlanRequest) -> None:
         self._checks.popleft()

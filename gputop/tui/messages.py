@@ -8,7 +8,8 @@ from gputop.ipc.protocol import Opened
 from gputop.plan.choices import PlanView
 from gputop.plan.types import PlanRequest
 from gputop.results.ladder import Ladder
-from gputop.results.records import Gate, Window
+from gputop.results.recording import Recording
+from gputop.results.records import Ceilings, Gate, Window
 from gputop.tui.options import Options
 from gputop.tui.state import PlanPair
 
@@ -80,6 +81,22 @@ class LadderReady(Message):
     def __init__(self, ladder: Ladder) -> None:
         super().__init__()
         self.ladder = ladder
+
+
+class RecordingReady(Message):
+    """Every window of the recording that is shown, with its device's ceilings."""
+
+    def __init__(self, recording: Recording) -> None:
+        super().__init__()
+        self.recording = recording
+
+
+class CeilingsReady(Message):
+    """The device's measured peaks."""
+
+    def __init__(self, ceilings: Ceilings) -> None:
+        super().__init__()
+        self.ceilings = ceilings
 
 
 class WindowFailed(Message):

@@ -11,10 +11,17 @@ from gputop.plan.choices import PlanView, RungView, ToggleView
 from gputop.plan.plan_string import format_word, parse_word
 from gputop.plan.types import PlanRequest, Verdict
 from gputop.results.ladder import Ladder, LadderEntry
-from gputop.results.records import TOTAL_ROWS, Gate, PlanResult, Row, Window
+from gputop.results.records import Ceilings, Gate, PlanResult, Row, Window
 from gputop.tui.options import Options
 
 WorkerState = Literal["starting", "ready", "restarting", "gone"]
+View = Literal["phases", "roofline", "ladder", "inspect", "whatif", "diff"]
+VIEWS: tuple[View, ...] = ("phases", "roofline", "ladder", "inspect", "whatif", "diff")
+"""In the order of their keys, 1 to 6."""
+PinSource = Literal["rung", "flip", "user"]
+SortKey = Literal["excess", "time", "floor", "site"]
+SORTS: tuple[SortKey, ...] = ("excess", "time", "floor", "site")
+"""In the order in which `s` goes through them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +58,8 @@ class PlanSummary:
     shot: TimedWindow
     device_s: float | None
     gate: Gate
-    strip: tuple[tuple[str, float], ...]
-    """Term that binds -> its share of the phases' time, in pass order."""
+    batch: int | None
+    """Sequences of one pass."""
     paired: Mapping[str, PairedRatio] = field(default_factory=dict)
     """Pinned plan's word -> the comparison."""
 
@@ -75,8 +82,24 @@ class State:
     doing: str = ""
     trouble: str = ""
     """The last thing that went wrong, kept until it is mended or put away."""
+    notice: str = ""
+    """What a key could not do or has done, until the next change."""
     undo: PlanPair | None = None
     """The plans before a change that the worker has not yet confirmed."""
+    pin_from: PinSource = "rung"
+    """What pinned `pinned`: choosing a rung, flipping something, or the user."""
+    last_view: PlanView | None = None
+    """The plan resolved last: shown, dimmed, until the worker has resolved the next one."""
+    view_name: View = "phases"
+    site: str | None = None
+    """The phase that the user selected, in every view."""
+    sort: SortKey = "excess"
+    ceilings: Ceilings | None = None
+    """Measured peaks of the device, or of the recording's device; None until they are known."""
+    recorded: tuple[Window, ...] = ()
+    """Every window of the recording that is shown."""
+    batches: Ladder | None = None
+    """A recording's sweep over batches."""
 
     @property
     def shot(self) -> TimedWindow | None:
@@ -96,6 +119,11 @@ class State:
     def view(self) -> PlanView | None:
         """The current plan, resolved."""
         return self.views.get(self.current) if self.current else None
+
+    @property
+    def shown_view(self) -> PlanView | None:
+        """The current plan as resolved, or the plan before it while the worker resolves this one."""
+        return self.view or self.last_view
 
     @property
     def current_word(self) -> str | None:
@@ -143,7 +171,7 @@ class State:
         return next((rung for rung in self.rungs if rung.id == rung_id), None)
 
     def toggle(self, name: str) -> ToggleView | None:
-        toggles = self.view.toggles if self.view else ()
+        toggles = self.shown_view.toggles if self.shown_view else ()
         return next((toggle for toggle in toggles if toggle.name == name), None)
 
 
@@ -159,14 +187,38 @@ def device_ready(state: State, opened: Opened, options: Options) -> State:
     if current is None:
         current = PlanRequest("", () if options.batch is None else (("batch", str(options.batch)),))
     current = replace(current, rung=current.rung or opened.default_rung)
+    pinned = state.pinned
+    if pinned is None and opened.device.recording and state.opened is None:
+        pinned = _before(opened.rungs, current)
     is_mended = state.worker in ("restarting", "gone")
     trouble = opened.note if state.opened is None else "" if is_mended else state.trouble
-    return replace(state, opened=opened, current=current, worker="ready", doing="", trouble=trouble)
+    # The loss stays readable after the new worker is there, which may take no longer than a drawing.
+    notice = state.trouble.replace("; a new worker is starting", "") if is_mended else state.notice
+    return replace(
+        state,
+        opened=opened,
+        current=current,
+        pinned=pinned,
+        worker="ready",
+        doing="",
+        trouble=trouble,
+        notice=notice,
+    )
+
+
+def _before(rungs: tuple[RungView, ...], request: PlanRequest) -> PlanRequest | None:
+    """The plan that a rung is a change of, if it can run here; None for a plan with changes of its own."""
+    by_id = {rung.id: rung for rung in rungs}
+    rung = by_id.get(request.rung)
+    before = by_id.get(rung.before or "") if rung else None
+    if before is None or before.refused or request.uses:
+        return None
+    return PlanRequest(before.id, request.sets)
 
 
 def plan_ready(state: State, request: PlanRequest, view: PlanView) -> State:
     state = replace(state, views={**state.views, request: view})
-    return replace(state, undo=None) if request == state.current else state
+    return replace(state, undo=None, last_view=view) if request == state.current else state
 
 
 def plan_refused(state: State, request: PlanRequest) -> State:
@@ -191,7 +243,7 @@ def window_ready(state: State, shot: TimedWindow) -> State:
             paired.pop(pinned.plan, None)
             if (comparison := _paired(shot.window)) is not None:
                 paired[pinned.plan] = comparison
-        seen[lane.plan] = PlanSummary(shot, lane.device_s, lane.gate, strip_of(lane), paired)
+        seen[lane.plan] = PlanSummary(shot, lane.device_s, lane.gate, _batch_of(lane), paired)
     return replace(state, latest=shot, seen=seen, worker="ready", doing="")
 
 
@@ -214,23 +266,8 @@ def _paired(window: Window) -> PairedRatio | None:
     return PairedRatio(delta.ratio, delta.verdict)
 
 
-def strip_of(lane: PlanResult) -> tuple[tuple[str, float], ...]:
-    """Which term binds for which share of the phases' time; neighbours with one term are joined.
-
-    Empty where that was not asked: before there are ceilings.
-    """
-    timed = [row for row in lane.rows if row.phase not in TOTAL_ROWS and row.time_s]
-    if not any(row.binds for row in timed):
-        return ()
-    total_s = sum(row.time_s or 0.0 for row in timed)
-    strip: list[tuple[str, float]] = []
-    for row in timed:
-        term, share = row.binds or "unknown", (row.time_s or 0.0) / total_s
-        if strip and strip[-1][0] == term:
-            strip[-1] = (term, strip[-1][1] + share)
-        else:
-            strip.append((term, share))
-    return tuple(strip)
+def _batch_of(lane: PlanResult) -> int | None:
+    return lane.rows[0].batch if lane.rows else None
 
 
 def window_failed(state: State) -> State:
@@ -251,23 +288,38 @@ def worker_died(state: State, retrying: bool) -> State:
 
 
 def change_plan(state: State, request: PlanRequest) -> State:
-    """Another current plan. The one before is pinned, so that the next window pairs the two.
+    """Make a changed plan current. Pin the plan before the change, unless the user or a change pinned one."""
+    keep = state.pinned is not None and state.pin_from != "rung"
+    return _change(
+        state, request, state.pinned if keep else state.current, state.pin_from if keep else "flip"
+    )
 
-    Not where another is pinned already, nor where its answer is wrong: nothing can be paired with that.
-    """
+
+def _change(state: State, request: PlanRequest, against: PlanRequest | None, pin_from: PinSource) -> State:
+    """Make a plan current, paired with `against` unless that one's answer is wrong."""
     if state.current is None or request == state.current:
         return state
     before = state.undo or PlanPair(state.current, state.pinned)
-    seen = state.seen.get(state.current_word or "")
-    worth_pinning = seen is None or seen.gate.ok
-    pinned = state.pinned or (state.current if worth_pinning else None)
-    return replace(state, current=request, pinned=pinned, undo=before, trouble="")
+    seen = state.seen.get(state.word(against) or "")
+    pinned = None if seen is not None and not seen.gate.ok else against
+    return replace(state, current=request, pinned=pinned, pin_from=pin_from, undo=before, trouble="")
 
 
 def choose_rung(state: State, rung: str) -> State:
-    """A rung as it stands on the ladder; a batch that was asked for stays, since it is the question."""
+    """Make a rung current and compare it with the rung that it changes: what did this step buy?
+
+    A batch that was asked for stays, since it is the question.
+    """
     kept = tuple(item for item in state.current.sets if item[0] == "batch") if state.current else ()
-    return change_plan(state, PlanRequest(rung, kept))
+    request = PlanRequest(rung, kept)
+    if state.pinned is not None and state.pin_from == "user":
+        return _change(state, request, state.pinned, "user")
+    return _change(state, request, _before(state.rungs, request) or state.current, "rung")
+
+
+def choose_plan(state: State, word: str) -> State:
+    """Make a plan that was tried before current again, by its plan string."""
+    return change_plan(state, parse_word(word))
 
 
 def with_toggle(state: State, name: str, value: str) -> State:
@@ -308,7 +360,7 @@ def pin_or_unpin(state: State) -> State:
     if state.current is None:
         return state
     is_pinned = state.pinned is not None and state.pinned_word == state.current_word
-    return replace(state, pinned=None if is_pinned else state.current)
+    return replace(state, pinned=None if is_pinned else state.current, pin_from="user")
 
 
 def stop_or_go(state: State) -> State:
@@ -318,6 +370,32 @@ def stop_or_go(state: State) -> State:
 def freeze_or_thaw(state: State) -> State:
     """Holds the window on the screen, or lets go of it. Nothing to hold before the first window."""
     return replace(state, frozen=None if state.frozen else state.latest)
+
+
+def show_view(state: State, view: View) -> State:
+    """Another view of the same selection."""
+    return replace(state, view_name=view)
+
+
+def select_site(state: State, site: str | None) -> State:
+    """Select a phase in every view."""
+    return replace(state, site=site)
+
+
+def next_sort(state: State) -> State:
+    """Sort the phases by the next key."""
+    return replace(state, sort=SORTS[(SORTS.index(state.sort) + 1) % len(SORTS)])
+
+
+def ceilings_ready(state: State, ceilings: Ceilings) -> State:
+    return replace(state, ceilings=ceilings)
+
+
+def recording_ready(
+    state: State, windows: tuple[Window, ...], ceilings: Ceilings, batches: Ladder | None
+) -> State:
+    """The whole recording that is shown."""
+    return replace(state, recorded=windows, ceilings=ceilings, batches=batches)
 
 
 def export_rows(shot: TimedWindow, gate: Gate) -> tuple[Row, ...]:

@@ -22,11 +22,11 @@ Running = Callable[..., AbstractAsyncContextManager[tuple[GputopApp, Driver, Rep
 
 @pytest.fixture
 def running(tmp_path: Path) -> Running:
-    """`async with running(size=(80, 24)) as (app, pilot, client)`: the first window is on the screen."""
+    """`async with running(size=(140, 45)) as (app, pilot, client)`: the first window is on the screen."""
 
     @asynccontextmanager
     async def run(
-        size: tuple[int, int] = (80, 24), request: PlanRequest | None = None
+        size: tuple[int, int] = (140, 45), request: PlanRequest | None = None
     ) -> AsyncIterator[tuple[GputopApp, Driver, ReplayedClient]]:
         client = ReplayedClient(tmp_path)
         app = GputopApp(Options("cpu", WORKLOAD, request=request), client, update_s=UPDATE_S)

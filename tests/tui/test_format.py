@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from gputop.tui.format import binds_strip, efficiency, fitted, floor_bar, time_unit
+from gputop.tui.format import axis, efficiency, fitted, floor_bar, middle_cut, time_unit
 from gputop.util.units import UNKNOWN
 
 times = st.floats(1e-9, 1e4)
@@ -72,10 +72,19 @@ def test_efficiency_is_never_clamped(value: float | None, text: str) -> None:
     assert efficiency(value) == text
 
 
-@given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=12), st.integers(1, 20))
-def test_a_strip_fills_its_width(parts: list[float], width: int) -> None:
-    strip = [("compute" if i % 2 else "dram", part / sum(parts)) for i, part in enumerate(parts)]
-    assert binds_strip(strip, width).cell_len == width
+@given(times, st.integers(1, 120))
+def test_an_axis_fills_its_width_and_ends_with_its_largest_value(largest_s: float, width: int) -> None:
+    unit = time_unit([largest_s])
+    drawn = axis(largest_s, unit, width)
+    assert len(drawn) == width
+    assert width < 12 or drawn.endswith(f"{largest_s * unit.per_second:.3g}")
+
+
+@given(st.text("abc_0123456789", min_size=1, max_size=40), st.integers(4, 30))
+def test_a_name_is_cut_in_its_middle(name: str, width: int) -> None:
+    cut = middle_cut(name, width)
+    assert len(cut) <= width
+    assert cut == name or (name.startswith(cut.split("…")[0]) and name.endswith(cut.split("…")[1]))
 
 
 @given(times, times)

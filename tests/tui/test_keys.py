@@ -13,7 +13,7 @@ from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.kernels import KernelsScreen
 from gputop.tui.screens.main import MainScreen
 from gputop.tui.widgets.dispatch_table import explain_site
-from gputop.tui.widgets.phase_table import unit_labels
+from gputop.tui.widgets.phase_table import labels
 from tests.tui.conftest import Running
 from tests.tui.screen import cell, table, text_of, until, until_shown
 
@@ -23,8 +23,8 @@ async def test_opens_on_the_default_rung_with_a_whole_table(running: Running) ->
         shown = text_of(app)
         assert app.state.current == PlanRequest("cpu-blas")
         assert cell(app, "phases", "w2", "time_s") == "13.400"
-        assert cell(app, "totals", "device", "time_s") == "42.310"
-        assert cell(app, "ladder", "cpu-blas", "number") == "▶ 2"
+        assert "device 42.310 = phases 42.230 + gaps 0.060 + 0.020 residual" in shown
+        assert cell(app, "ladder", "cpu-blas", "mark") == "▸"
         for words in (
             "AMD EPYC 9R14",
             "gpt2-small",
@@ -39,21 +39,21 @@ async def test_opens_on_the_default_rung_with_a_whole_table(running: Running) ->
 
 async def test_down_and_enter_choose_a_rung_and_pin_the_one_before(running: Running) -> None:
     async with running() as (app, pilot, client):
-        await pilot.press("down", "enter")
+        await pilot.press("g", "down", "enter")
         shown = await until_shown(pilot, "FASTER than cpu-blas: 1.71×")
-        assert client.calls[-1] == "measure cpu-threads cpu-blas"
-        assert cell(app, "ladder", "cpu-threads", "number") == "▶ 3"
-        assert cell(app, "ladder", "cpu-blas", "number") == "◆ 2"
+        assert "measure cpu-threads cpu-blas" in client.calls
+        assert cell(app, "ladder", "cpu-threads", "mark") == "▸"
+        assert cell(app, "ladder", "cpu-blas", "mark") == "◆"
         assert cell(app, "phases", "w1", "delta_s") == "−4.650 ▲"
-        assert "cpu-threads: The same products on every core." in shown
+        assert "3 cpu-threads: The same products on every core." in shown
 
 
 async def test_differences_between_batches_are_labelled_as_a_sequences(running: Running) -> None:
     """They stand beside times of a pass, from which they could not be."""
     async with running() as (app, pilot, _):
-        await pilot.press("down", "enter")
+        await pilot.press("g", "down", "enter")
         await until_shown(pilot, "FASTER")
-        assert unit_labels(app.state)["delta_s"] == "Δ ms"
+        assert labels(app.state, {})["delta_s"] == "Δ ms"
         shot = app.state.shot
         assert shot is not None
         lanes = tuple(
@@ -63,13 +63,13 @@ async def test_differences_between_batches_are_labelled_as_a_sequences(running: 
             for lane in shot.window.lanes
         )
         state = replace(app.state, latest=replace(shot, window=replace(shot.window, lanes=lanes)))
-        assert unit_labels(state)["delta_s"] == "Δ/seq ms"
+        assert labels(state, {})["delta_s"] == "Δ/seq ms"
 
 
 async def test_between_a_choice_and_its_window_the_old_rows_are_marked(running: Running) -> None:
     async with running() as (_app, pilot, client):
         client.hold()
-        await pilot.press("down", "enter")
+        await pilot.press("g", "down", "enter")
         shown = " ".join((await until_shown(pilot, "… Next window")).split())
         assert "The rows are of cpu-blas, window 1." in shown
         assert "… Next window: cpu-threads against cpu-blas" in shown
@@ -78,23 +78,23 @@ async def test_between_a_choice_and_its_window_the_old_rows_are_marked(running: 
 
 
 async def test_tab_goes_round_the_panes_and_brings_hidden_ones_forward(running: Running) -> None:
-    async with running() as (app, pilot, _):
+    async with running(size=(80, 24)) as (app, pilot, _):
         seen = []
         for _ in range(4):
             assert app.focused is not None
             seen.append(app.focused.id)
             await pilot.press("tab")
-        assert seen == ["ladder", "phases", "toggles", "dispatch"]
+        assert seen == ["phases", "toggles", "dispatch", "ladder"]
         await pilot.press("shift+tab")
-        assert table(app, "dispatch").has_focus
-        assert table(app, "dispatch").region.height > 0
+        assert table(app, "ladder").has_focus
+        assert table(app, "ladder").region.height > 0
 
 
 async def test_enter_flips_a_toggle(running: Running) -> None:
     async with running() as (app, pilot, client):
         await pilot.press("t", "enter")
         await until_shown(pilot, "FASTER")
-        assert client.calls[-1] == "measure cpu-blas,threads=all cpu-blas"
+        assert "measure cpu-blas,threads=all cpu-blas" in client.calls
         assert cell(app, "toggles", "threads", "value") == "all"
         assert cell(app, "ladder", "+cpu-blas,threads=all", "rung") == "└ threads=all"
 
@@ -104,7 +104,7 @@ async def test_a_toggle_that_cannot_flip_says_why(running: Running) -> None:
         await pilot.press("t", "down", "down", "down")
         await until_shown(pilot, "layout: How weights are stored. transposed is refused: there is one copy")
         await pilot.press("enter")
-        await until(pilot, lambda: bool(app._notifications), "a notification")
+        await until_shown(pilot, "! layout stays row. transposed: there is one copy")
         assert app.state.current == PlanRequest("cpu-blas")
 
 
@@ -115,7 +115,7 @@ async def test_a_number_is_asked_for_and_a_wrong_one_kept_to_be_mended(running: 
         await pilot.press("end", "x", "enter")
         await until_shown(pilot, "A whole number from 1 up is needed.")
         await pilot.press("backspace", "6", "enter")
-        await until(pilot, lambda: client.calls[-1] == "measure cpu-blas,batch=16 cpu-blas", "the window")
+        await until(pilot, lambda: "measure cpu-blas,batch=16 cpu-blas" in client.calls, "the window")
 
 
 async def test_the_worker_refuses_and_the_plan_goes_back(running: Running) -> None:
@@ -136,10 +136,8 @@ async def test_enter_on_a_dispatch_entry_opens_its_kernels(running: Running) -> 
         assert "× gemm-wide: needs 64 columns, this has 16" in shown
         options = app.screen.query_one(OptionList)
         assert [options.get_option_at_index(i).disabled for i in range(4)] == [False, False, False, True]
-        await pilot.press("down", "enter")
-        await until(
-            pilot, lambda: client.calls[-1] == "measure cpu-blas,qkv:gemm-loops cpu-blas", "the window"
-        )
+        await pilot.press("g", "down", "enter")
+        await until(pilot, lambda: "measure cpu-blas,qkv:gemm-loops cpu-blas" in client.calls, "the window")
 
 
 async def test_a_second_choice_before_the_dialog_is_up_opens_no_other(running: Running) -> None:
@@ -173,35 +171,111 @@ async def test_a_kernel_of_the_whole_pass_is_refused_without_naming_another_site
 
 
 async def test_ctrl_c_names_the_key_that_the_footer_names(running: Running) -> None:
-    async with running() as (app, pilot, _):
+    async with running() as (_, pilot, _):
         await pilot.press("ctrl+c")
-        await until(pilot, lambda: any("q leaves gputop" in n.message for n in app._notifications), "the key")
+        await until_shown(pilot, "! q leaves gputop")
 
 
-async def test_enter_on_a_phase_opens_the_same_kernels(running: Running) -> None:
+async def test_enter_on_a_phase_inspects_it_and_k_opens_its_kernels(running: Running) -> None:
     async with running() as (app, pilot, _):
-        await pilot.press("tab", "down", "down", "enter")
+        await pilot.press("down", "enter")
+        await until_shown(pilot, "attention · attention-numpy")
+        assert app.state.view_name == "inspect"
+        await pilot.press("right", "k")
         await until(pilot, lambda: isinstance(app.screen, KernelsScreen), "the kernels")
-        await until_shown(pilot, "Kernels for qkv")
-        await pilot.press("escape")
+        await until_shown(pilot, "Kernels for w1")
+        await pilot.press("escape", "escape")
+        await until(pilot, lambda: app.state.view_name == "phases", "the phases")
         assert app.state.current == PlanRequest("cpu-blas")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (140, 45)])
+async def test_every_view_has_a_key_and_shows_the_selected_phase(
+    running: Running, size: tuple[int, int]
+) -> None:
+    async with running(size=size) as (app, pilot, _):
+        await until(pilot, lambda: app.state.ceilings is not None, "the ceilings")
+        await pilot.press("down")
+        expected = {
+            "2": "attention",
+            "3": "No ladder was measured here yet",
+            "4": "attention · attention-numpy",
+            "5": "attention: its launch is not known here",
+            "6": "This window has one plan",
+            "1": "excess ▾",
+        }
+        for key, words in expected.items():
+            await pilot.press(key)
+            await until_shown(pilot, words)
+        assert app.state.site == "attention"
+
+
+async def test_the_cursor_stays_on_the_toggle_through_a_flip_and_a_second_enter_undoes_it(
+    running: Running,
+) -> None:
+    async with running() as (app, pilot, client):
+        await pilot.press("t", "down", "down", "enter")
+        await until_shown(pilot, "cpu-blas,fold=on is SAME")
+        assert table(app, "toggles").highlighted_key == "fold"
+        await pilot.press("enter")
+        await until(
+            pilot, lambda: app.state.current_word == "cpu-blas" and not app.state.pending, "the flip back"
+        )
+        assert table(app, "toggles").highlighted_key == "fold"
+        assert [call for call in client.calls if "prune" in call or "layout" in call] == []
+
+
+async def test_the_cursor_stays_on_the_site_through_a_choice_of_kernel(running: Running) -> None:
+    async with running() as (app, pilot, _):
+        await pilot.press("d", *["down"] * 7, "enter")
+        await until_shown(pilot, "Kernels for w2")
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: "w2:gemm-loops" in (app.state.current_word or ""), "the plan")
+        await until(pilot, lambda: not app.state.pending, "its window")
+        assert table(app, "dispatch").highlighted_key == "w2"
+
+
+async def test_s_sorts_and_the_cursor_stays_on_its_phase(running: Running) -> None:
+    async with running() as (app, pilot, _):
+        phases = table(app, "phases")
+        await pilot.press("down")
+        assert phases.highlighted_key == "attention"
+        await pilot.press("s")
+        await until(pilot, lambda: list(phases._cells)[:3] == ["w2", "w1", "qkv"], "by time")
+        assert phases.highlighted_key == "attention"
+        await pilot.press("s", "s")
+        await until(pilot, lambda: next(iter(phases._cells)) == "embed", "in the order of the pass")
+
+
+async def test_z_gives_a_pane_the_whole_screen_and_back(running: Running) -> None:
+    async with running() as (app, pilot, _):
+        await pilot.press("z")
+        await until(pilot, lambda: not app.screen.query_one("#left").display, "the phases alone")
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen.query_one("#left").display, "all panes")
+
+
+async def test_arrows_walk_the_rungs(running: Running) -> None:
+    async with running(size=(80, 24)) as (app, pilot, _):
+        await until_shown(pilot, "▸cpu-blas")
+        await pilot.press("right")
+        await until_shown(pilot, "▸cpu-threads")
+        assert app.state.current == PlanRequest("cpu-threads")
 
 
 async def test_a_highlighted_phase_is_explained(running: Running) -> None:
     async with running() as (_, pilot, _):
-        await pilot.press("tab", "down", "down")
-        await until_shown(
-            pilot, "qkv (gemm-blas): 8.100 ms; floor 6.600 by compute; binds compute, then launch"
-        )
+        await pilot.press("end", "home")
+        await until_shown(pilot, "w2: 24 samples by perf_counter")
 
 
 async def test_p_pins_and_unpins(running: Running) -> None:
     async with running() as (app, pilot, _):
         await pilot.press("p")
-        await until(pilot, lambda: cell(app, "ladder", "cpu-blas", "number") == "◈ 2", "the mark")
+        await until(pilot, lambda: cell(app, "ladder", "cpu-blas", "mark") == "◈", "the mark")
         await until_shown(pilot, "cpu-blas is pinned: choose another rung")
         await pilot.press("p")
-        await until(pilot, lambda: cell(app, "ladder", "cpu-blas", "number") == "▶ 2", "the mark")
+        await until(pilot, lambda: cell(app, "ladder", "cpu-blas", "mark") == "▸", "the mark")
         assert app.state.pinned is None
 
 
@@ -225,17 +299,17 @@ async def test_f_holds_the_view_while_measuring_goes_on(running: Running) -> Non
         await until_shown(pilot, "FROZEN at window 1")
         client.release()
         shown = await until_shown(pilot, "newest is window 2")
-        assert "window 1, " in shown.splitlines()[0]
+        assert "window 1" in shown.splitlines()[0]
         await pilot.press("f")
         await until(pilot, lambda: "FROZEN" not in text_of(app), "the live view")
         assert "window 2" in text_of(app).splitlines()[0]
 
 
-async def test_l_opens_and_closes_the_log(running: Running) -> None:
+async def test_w_opens_and_closes_the_workers_log(running: Running) -> None:
     async with running() as (app, pilot, _):
-        await pilot.press("l")
+        await pilot.press("w")
         await until_shown(pilot, "worker started")
-        await pilot.press("l")
+        await pilot.press("w")
         await until(pilot, lambda: "worker started" not in text_of(app), "the log closed")
 
 
@@ -244,15 +318,15 @@ async def test_question_mark_shows_every_key_and_closes(running: Running) -> Non
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen), "the help")
         shown = await until_shown(pilot, "Write the phase table as CSV")
-        assert "▶ current plan, ◆ pinned" in shown
+        assert "Give the pane with the keys the whole screen" in shown
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, MainScreen), "the main screen")
 
 
 async def test_the_palette_has_the_actions(running: Running) -> None:
-    async with running() as (_app, pilot, _):
+    async with running() as (app, pilot, _):
         await pilot.press("ctrl+p")
-        await until_shown(pilot, "freeze")
+        await until(pilot, lambda: len(app.screen_stack) == 3, "the palette")
         await pilot.press(*"freeze")
         await until_shown(pilot, "Hold the window on the screen")
         await pilot.press("down", "enter")
@@ -270,15 +344,18 @@ async def test_a_window_changes_only_the_cells_that_differ(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running() as (app, pilot, client):
+        await pilot.press("g", "down", "enter")
+        await until_shown(pilot, "FASTER")
         phases = table(app, "phases")
         touched: list[str] = []
         monkeypatch.setattr(phases, "update_cell", lambda row, column, _: touched.append(f"{row} {column}"))
         monkeypatch.setattr(phases, "clear", lambda columns=False: touched.append("all"))
+        number = client.windows
         client.release()
-        await until(pilot, lambda: "window 2" in text_of(app), "the next window")
+        await until(pilot, lambda: f"window {number + 1}" in text_of(app), "the next window")
         assert touched == []
         await pilot.press("down", "enter")
-        await until_shown(pilot, "FASTER")
+        await until_shown(pilot, "cpu-fused is FASTER")
         assert "w2 time_s" in touched
         assert "w2 phase" in touched
         assert "w2 count" not in touched

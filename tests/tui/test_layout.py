@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputop.tui.layout import GAP, LayoutColumn, fit, left_heights, too_small
+from gputop.tui.layout import GAP, LayoutColumn, fit, ladder_height, too_small
 from gputop.tui.widgets import dispatch_table, ladder_table, phase_table, toggle_table
 
 TABLES = (ladder_table.COLUMNS, phase_table.COLUMNS, toggle_table.COLUMNS, dispatch_table.COLUMNS)
@@ -31,12 +31,11 @@ def test_columns_leave_by_priority_and_stay_in_order(columns: tuple[LayoutColumn
     assert not gone or max(c.priority for c in kept) <= min(c.priority for c in gone)
 
 
-@given(st.integers(5, 80), st.integers(1, 40), st.integers(1, 20), st.integers(1, 20))
-def test_the_left_side_is_divided_without_remainder(height: int, rungs: int, flips: int, sites: int) -> None:
-    heights = left_heights(height, rungs, flips, sites)
-    below = heights.toggles + heights.dispatch if heights.stacked else heights.toggles
-    assert heights.ladder + below == height
-    assert min(heights.ladder, heights.toggles, heights.dispatch) >= 0
+@given(st.integers(5, 80), st.integers(1, 40), st.integers(1, 20))
+def test_the_ladder_leaves_the_plan_what_it_needs_or_has_most(height: int, rungs: int, plan: int) -> None:
+    ladder = ladder_height(height, rungs, plan)
+    assert 0 <= ladder <= min(height, rungs)
+    assert height - ladder >= plan or ladder in (rungs, height * 3 // 5)
 
 
 def test_too_small_says_how_large() -> None:

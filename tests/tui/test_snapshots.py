@@ -40,12 +40,12 @@ def canned(tmp_path: Path, request: PlanRequest | None = None) -> GputopApp:
 
 
 async def first_window(pilot: Driver) -> None:
-    await until_shown(pilot, "13.400")
+    await until_shown(pilot, "13.4")
 
 
 async def paired(pilot: Driver) -> None:
     await first_window(pilot)
-    await pilot.press("down", "enter")
+    await pilot.press("g", "down", "enter")
     await until_shown(pilot, "FASTER")
 
 

@@ -14,10 +14,13 @@ from gputop.tui import state as states
 from gputop.tui.options import Options
 from gputop.tui.state import PairedRatio, PlanPair, State, TimedWindow
 from gputop.tui.widgets.ladder_table import ladder_rows
+from gputop.tui.widgets.toggle_table import toggle_rows
 from gputop.tui.widgets.verdict_line import verdict_line
 from tests.tui.fake.records import DEVICE, RUNGS, WORKLOAD, WRONG_KERNEL, view_of, window_of
 
 BLAS, THREADS, LOOPS = PlanRequest("cpu-blas"), PlanRequest("cpu-threads"), PlanRequest("cpu-loops")
+TRANSPOSED = PlanRequest("cpu-transposed")
+WIDTHS = {"bar": 8, "rung": 20}
 OPTIONS = Options("cpu", WORKLOAD)
 
 
@@ -76,14 +79,42 @@ def test_a_change_pins_the_plan_before_it() -> None:
     assert state.pair == PlanPair(THREADS, BLAS)
 
 
-def test_a_second_change_keeps_the_pin() -> None:
-    state = states.choose_rung(resolved(states.choose_rung(started(), "cpu-threads")), "cpu-loops")
-    assert state.pair == PlanPair(LOOPS, BLAS)
+def test_a_rung_is_paired_with_the_rung_that_it_changes() -> None:
+    state = states.choose_rung(resolved(states.choose_rung(started(), "cpu-threads")), "cpu-transposed")
+    assert state.pair == PlanPair(TRANSPOSED, LOOPS), "what did this step buy, read forwards"
+
+
+def test_a_pin_of_the_users_own_stays() -> None:
+    state = states.pin_or_unpin(started())
+    state = states.choose_rung(resolved(states.choose_rung(state, "cpu-threads")), "cpu-transposed")
+    assert state.pair == PlanPair(TRANSPOSED, BLAS)
+
+
+def test_a_second_flip_keeps_the_pin_of_the_first() -> None:
+    state = states.with_toggle(resolved(states.with_toggle(started(), "prune", "on")), "fold", "on")
+    assert state.pinned == BLAS
 
 
 def test_a_plan_is_not_paired_with_itself() -> None:
-    state = resolved(states.choose_rung(started(), "cpu-threads"))
-    assert states.choose_rung(state, "cpu-blas").pair == PlanPair(BLAS, None)
+    state = resolved(states.pin_or_unpin(started()))
+    assert states.choose_rung(
+        resolved(states.choose_rung(state, "cpu-threads")), "cpu-blas"
+    ).pair == PlanPair(BLAS, None)
+
+
+def test_toggles_stay_in_place_while_the_worker_resolves_the_flip() -> None:
+    before = started()
+    flipped = states.with_toggle(before, "prune", "on")
+    assert flipped.view is None
+    assert flipped.shown_view == before.view
+    assert list(toggle_rows(flipped)) == list(toggle_rows(before))
+
+
+def test_every_plan_that_was_tried_stays_on_the_ladder() -> None:
+    state = measured(resolved(states.with_toggle(started(), "prune", "on")))
+    state = measured(resolved(states.with_toggle(state, "fold", "on")))
+    state = measured(resolved(states.choose_rung(state, "cpu-threads")))
+    assert {"+cpu-blas,prune=on", "+cpu-blas,prune=on,fold=on"} <= set(ladder_rows(state, WIDTHS))
 
 
 def test_flipping_there_and_back_asks_for_the_same_plan() -> None:
@@ -129,22 +160,22 @@ def test_pin_moves_and_lets_go() -> None:
 
 def test_ratio_only_from_a_window_where_both_ran() -> None:
     state = measured(resolved(states.choose_rung(started(), "cpu-threads")))
-    rows = ladder_rows(state, 8)
-    assert str(rows["cpu-threads"]["ratio"]) == "1.71×"
+    rows = ladder_rows(state, WIDTHS)
+    assert str(rows["cpu-threads"]["ratio"]) == "▲ 1.71×"
     assert str(rows["cpu-blas"]["ratio"]) == ""
     other = states.pin_or_unpin(state)
-    assert str(ladder_rows(other, 8)["cpu-blas"]["ratio"]) == ""
+    assert str(ladder_rows(other, WIDTHS)["cpu-blas"]["ratio"]) == ""
 
 
 @pytest.mark.parametrize(
     ("verdict", "ratio", "shown"),
     [
-        ("FASTER", 1.714, "1.71×"),
-        ("SLOWER", 0.5833, "0.583×"),
-        ("SAME", 1.0012, "=1.00×"),
-        ("UNRESOLVED", 1.043, "?1.04×"),
-        ("UNRESOLVED", 0.9333, "?0.93×"),
-        ("UNRESOLVED", 0.01234, "?0.01×"),
+        ("FASTER", 1.714, "▲ 1.71×"),
+        ("SLOWER", 0.5833, "▼ 0.583×"),
+        ("SAME", 1.0012, "= 1.00×"),
+        ("UNRESOLVED", 1.043, "? 1.04×"),
+        ("UNRESOLVED", 0.9333, "? 0.933×"),
+        ("UNRESOLVED", 0.01234, "? 0.012×"),
     ],
 )
 def test_a_verdict_that_the_ratio_does_not_tell_is_marked_beside_it(
@@ -153,13 +184,13 @@ def test_a_verdict_that_the_ratio_does_not_tell_is_marked_beside_it(
     state = measured(resolved(states.choose_rung(started(), "cpu-threads")))
     seen = replace(state.seen["cpu-threads"], paired={"cpu-blas": PairedRatio(ratio, verdict)})
     state = replace(state, seen={**state.seen, "cpu-threads": seen})
-    assert str(ladder_rows(state, 8)["cpu-threads"]["ratio"]) == shown
+    assert str(ladder_rows(state, WIDTHS)["cpu-threads"]["ratio"]) == shown
 
 
 def test_a_failed_plan_has_no_time_and_no_ratio() -> None:
     state = resolved(states.with_kernel(started(), "w1", WRONG_KERNEL))
     state = measured(state)
-    cells = ladder_rows(state, 8)[f"+cpu-blas,w1:{WRONG_KERNEL}"]
+    cells = ladder_rows(state, WIDTHS)[f"+cpu-blas,w1:{WRONG_KERNEL}"]
     assert str(cells["ratio"]) == "FAIL"
     assert str(cells["time"]) == ""
 
@@ -189,12 +220,6 @@ def test_how_to_get_a_verdict_is_said_as_it_is_where_nothing_is_measured() -> No
     assert "as it was recorded" in verdict_line(replayed).plain
     assert "next window" not in verdict_line(replayed).plain
     assert "Looked up: cpu-loops" in verdict_line(replace(replayed, current=LOOPS)).plain
-
-
-def test_strip_shares_add_up() -> None:
-    lane = started().lane
-    assert lane is not None
-    assert sum(share for _, share in states.strip_of(lane)) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

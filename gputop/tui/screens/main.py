@@ -14,30 +14,34 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
 from gputop.tui import layout
-from gputop.tui.state import State
+from gputop.tui.state import State, View
+from gputop.tui.views import VIEW_PANES
+from gputop.tui.views.pane import ViewPane
 from gputop.tui.widgets.advice_line import AdviceLine
 from gputop.tui.widgets.banner import Banner
-from gputop.tui.widgets.device_line import DeviceLine
+from gputop.tui.widgets.detail import DetailView
+from gputop.tui.widgets.device_line import DeviceLine, HealthLine
 from gputop.tui.widgets.dispatch_table import DispatchTable, explain_site
-from gputop.tui.widgets.explain_line import ExplainLine, TroubleLine
+from gputop.tui.widgets.explain_line import ExplainLine, NoticeLine, TroubleLine
+from gputop.tui.widgets.headline import Headline
 from gputop.tui.widgets.key_bar import KeyBar
 from gputop.tui.widgets.keyed_table import KeyedTable
+from gputop.tui.widgets.ladder_strip import LadderStrip
 from gputop.tui.widgets.ladder_table import LadderTable, explain_rung
 from gputop.tui.widgets.log_pane import LogPane
 from gputop.tui.widgets.pane import Area, Pane
-from gputop.tui.widgets.pane_tabs import PaneTabs
 from gputop.tui.widgets.phase_table import (
+    SORT_OF_COLUMN,
     Failure,
-    PhaseHeading,
     PhaseTable,
-    TotalsTable,
+    SplitWarning,
+    TotalsLine,
     explain_phase,
     failure,
-    heading,
 )
-from gputop.tui.widgets.terms import TermsView
 from gputop.tui.widgets.toggle_table import ToggleTable, explain_toggle
 from gputop.tui.widgets.verdict_line import VerdictLine
+from gputop.tui.widgets.view_tabs import ViewTabs
 
 PANES = ("ladder", "phases", "toggles", "dispatch")
 """In the order of the tab key."""
@@ -67,35 +71,58 @@ class MainScreen(Screen[None]):
             self.pane = pane
             self.key = key
 
+    class Selected(Message):
+        """The cursor moved to another phase."""
+
+        def __init__(self, site: str) -> None:
+            super().__init__()
+            self.site = site
+
+    class SortBy(Message):
+        """A heading of the phases was clicked."""
+
+        def __init__(self, column: str) -> None:
+            super().__init__()
+            self.column = column
+
     def __init__(self) -> None:
         super().__init__()
         self._state = State()
         self._now_s = 0.0
         self._words = 1
         """Lines that verdict and advice share."""
-        self._spare = 0
-        """Rows that the phases leave."""
         self._composed = False
-        self._lower = "toggles"
-        """Which of toggles and dispatch is shown where there is room for one."""
+        self._front = "phases"
+        """Which pane a narrow terminal shows."""
+        self._whole = ""
+        """The pane that has the whole screen; empty if none has."""
 
     def compose(self) -> ComposeResult:
-        yield DeviceLine(id="device")
+        with Horizontal(id="top"):
+            yield DeviceLine(id="device")
+            yield ViewTabs(id="tabs")
+        yield Headline(id="headline")
+        yield HealthLine(id="health")
         yield Banner(id="banner")
         with Horizontal(id="panes"):
             with Area(id="left"):
                 yield Pane(LadderTable(), "ladder")
-                yield PaneTabs(id="turn")
-                yield Pane(ToggleTable(), "toggles")
-                yield Pane(DispatchTable(), "dispatch")
+                with Horizontal(id="plan"):
+                    yield Pane(ToggleTable(), "toggles")
+                    yield Pane(DispatchTable(), "dispatch")
             with Area(id="right"):
-                yield Pane(PhaseTable(), "phases", above=[PhaseHeading()], below=[Failure(), TotalsTable()])
-                yield TermsView(id="terms")
+                yield SplitWarning(id="split")
+                yield Pane(PhaseTable(), "phases", below=[Failure(), TotalsLine(id="totals")])
+                yield DetailView(id="detail")
+        for pane in VIEW_PANES:
+            yield pane()
         yield LogPane()
+        yield LadderStrip(id="strip")
         with Vertical(id="words"):
             yield VerdictLine(id="verdict")
             yield AdviceLine(id="advice")
         yield TroubleLine(id="trouble")
+        yield NoticeLine(id="notice")
         yield ExplainLine(id="explain")
         yield KeyBar(id="keys")
         yield Static(id="too-small")
@@ -105,10 +132,14 @@ class MainScreen(Screen[None]):
         """Whether its parts are in place: not before the first composing, nor while the app closes."""
         return self._composed and self.app.is_running
 
+    @property
+    def _narrow(self) -> bool:
+        return self.app.size.width < layout.NARROW_WIDTH
+
     def on_mount(self) -> None:
         self._composed = True
         self.query_one(LogPane).display = False
-        self._table("ladder").focus()
+        self._table("phases").focus()
         self._lay_out(*self.app.size)
 
     # Drawing
@@ -116,41 +147,65 @@ class MainScreen(Screen[None]):
     def show(self, state: State, now_s: float) -> None:
         """Draw everything that differs."""
         first_rows = not self._state.rungs and bool(state.rungs)
+        turned = state.view_name != self._state.view_name
         self._state, self._now_s = state, now_s
         with self.app.batch_update():
             self.show_age(now_s)
-            for table in self.query(KeyedTable):
-                table.show(state)
-            if first_rows and state.current is not None:
-                self._table("ladder").highlight(state.current.rung)
-            self._show_right(state)
+            self.query_one(ViewTabs).show(state, self._narrow)
+            self.query_one(Headline).show(state)
+            self.query_one(HealthLine).show(state)
+            if state.view_name == "phases":
+                self._show_panes(state, first_rows)
+            for pane in self.query(ViewPane):
+                pane.display = pane.view == state.view_name
+                if pane.display:
+                    pane.show(state)
+            self.query_one("#panes").display = state.view_name == "phases"
             taken = self.query_one(VerdictLine).show(state)
             self.query_one(AdviceLine).show(state, self._words - taken)
             self.query_one(TroubleLine).show(state.trouble)
+            self.query_one(NoticeLine).show(state.notice)
             self._explain()
+            if turned:
+                self._focus_view(state.view_name)
             self._divide()
 
-    def show_age(self, now_s: float) -> None:
-        """Only what grows older by itself."""
-        self._now_s = now_s
-        lines = 1 if self.size.height < layout.SHORT_HEIGHT else 2
-        heading = self.query_one(PhaseHeading).display
-        self.query_one(DeviceLine).show(self._state, now_s, lines=lines, gate=not heading)
-        self.query_one(Banner).show(self._state, now_s)
-
-    def _show_right(self, state: State) -> None:
-        self.query_one(PhaseHeading).put(heading(state))
+    def _show_panes(self, state: State, first_rows: bool) -> None:
+        for table in self.query(KeyedTable):
+            table.show(state)
+        if first_rows and state.current is not None:
+            self._table("ladder").highlight(state.current.rung)
         failed = failure(state)
         self.query_one(Failure).put(failed)
         self.query_one(Failure).display = bool(failed)
         self._table("phases").display = not failed
-        self.query_one(TotalsTable).display = not failed
+        self.query_one(TotalsLine).display = not failed
+        self.query_one(TotalsLine).show(state, self.query_one("#right").content_size.width)
+        self.query_one(SplitWarning).show(state)
+        self.query_one(LadderStrip).show(state)
+        self.query_one(DetailView).show(state)
+
+    def _focus_view(self, view: View) -> None:
+        if view == "phases":
+            self._table("phases").focus()
+            return
+        for pane in self.query(ViewPane):
+            if pane.view == view:
+                pane.focus()
+
+    def show_age(self, now_s: float) -> None:
+        """Draw only what grows older by itself."""
+        self._now_s = now_s
+        self.query_one(DeviceLine).show(self._state, now_s)
+        self.query_one(Banner).show(self._state, now_s)
 
     def _explain(self) -> None:
         table = self.focused
         said = ""
         if isinstance(table, KeyedTable) and table.highlighted_key is not None:
             said = EXPLAIN[table.id or ""](self._state, table.highlighted_key)
+        elif isinstance(table, ViewPane):
+            said = table.explain(self._state)
         self.query_one(ExplainLine).show(said)
         self.query_one(KeyBar).show(self._state, table.id if table is not None else None)
 
@@ -169,26 +224,38 @@ class MainScreen(Screen[None]):
         roomy = layout.roomy(width, height)
         self.set_class(roomy, "-roomy")
         self.set_class(height < layout.SHORT_HEIGHT, "-short")
-        self.query_one(PhaseHeading).display = height >= layout.TALL_HEIGHT
+        self.set_class(width < layout.NARROW_WIDTH, "-narrow")
         verdict, advice = layout.sentence_lines(width, height)
         self.query_one(VerdictLine).most = verdict
         self._words = verdict + advice
         self.query_one("#words").styles.height = self._words
         self.query_one(TroubleLine).most = verdict
-        left = layout.left_width(width)
+        narrow = width < layout.NARROW_WIDTH
+        left = width if narrow else layout.left_width(width)
         self.query_one("#left").styles.width = left
         # Frame and padding of a roomy pane, on both sides.
         inset = 4 if roomy else 0
-        right = width - left - MARGIN
-        for pane in ("ladder", "toggles", "dispatch"):
-            self._table(pane).fit_columns(left - inset)
+        right = width if narrow else width - left - MARGIN
+        self._table("ladder").fit_columns(left - inset)
+        toggles = layout.TOGGLES_WIDTH if not narrow else width // 2
+        self._pane("toggles").styles.width = toggles
+        self._table("toggles").fit_columns(toggles)
+        self._table("dispatch").fit_columns(max(20, left - toggles - MARGIN - inset))
         self._table("phases").fit_columns(right - inset)
-        self.query_one(TotalsTable).fit_columns(right - inset)
         self.show(self._state, self._now_s)
 
     @on(Area.Resized)
     def _divide(self) -> None:
-        self._divide_left()
+        narrow = self._narrow
+        front = self._whole or (self._front if narrow else "")
+        left_front = front in ("ladder", "toggles", "dispatch")
+        self.query_one("#left").display = not front or left_front
+        self.query_one("#right").display = not front or not left_front
+        self._pane("ladder").display = front in ("", "ladder")
+        self.query_one("#plan").display = front in ("", "toggles", "dispatch")
+        self.query_one(DetailView).display = self._whole != "phases" and not failure(self._state)
+        self.query_one(LadderStrip).display = narrow and self._state.view_name == "phases"
+        self._divide_left(bool(front))
         self._divide_right()
         self._count_rows()
         # A pane that was hidden gets its size with the next drawing.
@@ -199,37 +266,35 @@ class MainScreen(Screen[None]):
             pane.count_rows()
 
     def _divide_right(self) -> None:
-        """The phases get what they need; what is left, if it is enough, takes one of them apart."""
+        """The phases get what they need, the selected phase the rest; neither goes below its least."""
         height = self.query_one("#right", Area).size.height
-        pane, measured = self._pane("phases"), self._table("phases").display
-        self._spare = height - pane.wanted_height() if measured else 0
-        fits = measured and self._spare >= 0
-        pane.styles.height = pane.wanted_height() if fits else "1fr"
-        self._show_terms()
-
-    def _show_terms(self) -> None:
-        table = self._table("phases")
-        site = table.highlighted_key if table.has_focus else None
-        self.query_one(TermsView).show(self._state, site, self._spare)
-
-    def _divide_left(self) -> None:
-        area = self.query_one("#left", Area)
-        height = area.size.height
+        detail = self.query_one(DetailView)
         if height == 0:
             return
-        panes = {name: self._pane(name) for name in ("ladder", "toggles", "dispatch")}
-        wanted = [pane.table.row_count + 1 + pane.gutter.height for pane in panes.values()]
-        heights = layout.left_heights(height, *wanted)
-        for name in ("toggles", "dispatch"):
-            panes[name].table.show_header = heights.stacked
-            panes[name].border_title = name if heights.stacked else ""
-            panes[name].display = heights.stacked or name == self._lower
-        turn = self.query_one(PaneTabs)
-        turn.display = not heights.stacked
-        turn.show(self._lower)
-        panes["ladder"].styles.height = heights.ladder
-        panes["toggles"].styles.height = heights.toggles if heights.stacked else "1fr"
-        panes["dispatch"].styles.height = "1fr"
+        wanted = self._pane("phases").wanted_height()
+        if not detail.display:
+            self._pane("phases").styles.height = "1fr"
+            return
+        least = layout.detail_height(height)
+        pane = max(4, min(wanted, height - least))
+        self._pane("phases").styles.height = pane if self._table("phases").row_count else "1fr"
+        detail.styles.height = "1fr"
+        detail.show(self._state)
+
+    def _divide_left(self, alone: bool) -> None:
+        height = self.query_one("#left", Area).size.height
+        if height == 0:
+            return
+        if alone:
+            self._pane("ladder").styles.height = "1fr"
+            self.query_one("#plan").styles.height = "1fr"
+            return
+        frame = self._pane("ladder").gutter.height + 1
+        self.query_one("#plan").border_title = "plan"
+        wanted = [self._table(name).row_count + frame for name in ("ladder", "toggles", "dispatch")]
+        ladder = layout.ladder_height(height, wanted[0], max(wanted[1:]))
+        self._pane("ladder").styles.height = ladder
+        self.query_one("#plan").styles.height = height - ladder
 
     # Panes
 
@@ -240,36 +305,51 @@ class MainScreen(Screen[None]):
         return self.query_one(f"#{name}-pane", Pane)
 
     def go_to(self, name: str) -> None:
-        """Give a pane the keys, bringing it to the front where two take turns."""
-        if name in ("toggles", "dispatch"):
-            self._lower = name
-            self._divide()
+        """Give a pane the keys; a narrow terminal shows it in the others' place."""
+        self._front = name
+        if self._whole:
+            self._whole = name
+        self._divide()
         self._table(name).focus()
 
     def action_pane(self, step: int) -> None:
-        """The next pane in tab order, or the one before."""
+        """Go to the next pane in tab order, or to the one before."""
+        if self._state.view_name != "phases":
+            return
         here = self.focused.id if self.focused is not None and self.focused.id in PANES else None
         at = PANES.index(here) if here else -1
-        names = [name for name in PANES if name != "phases" or self._pane("phases").display]
-        target = PANES[(at + step) % len(PANES)]
-        if target not in names:
-            target = PANES[(at + 2 * step) % len(PANES)]
-        self.go_to(target)
+        self.go_to(PANES[(at + step) % len(PANES)])
 
-    def on_pane_tabs_picked(self, event: PaneTabs.Picked) -> None:
-        self.go_to(event.name)
+    def maximise(self) -> None:
+        """Give the pane with the keys the whole screen, or give it back."""
+        here = self.focused.id if self.focused is not None and self.focused.id in PANES else "phases"
+        self._whole = "" if self._whole else str(here)
+        self._divide()
+
+    def give_back(self) -> bool:
+        """Give the screen back to all panes; return whether one had it."""
+        had, self._whole = bool(self._whole), ""
+        self._divide()
+        return had
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        if event.widget.id in PANES:
+            self._front = str(event.widget.id)
         self._explain()
-        self._show_terms()
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
         self._explain()
-        self._show_terms()
+        table = event.data_table
+        if table.id == "phases" and table.has_focus and event.row_key.value is not None:
+            self.post_message(self.Selected(event.row_key.value))
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         if event.data_table.id in PANES and event.row_key.value is not None:
             self.post_message(self.Chosen(event.data_table.id, event.row_key.value))
+
+    def on_keyed_table_header_clicked(self, event: KeyedTable.HeaderClicked) -> None:
+        if event.table.id == "phases" and event.column in SORT_OF_COLUMN:
+            self.post_message(self.SortBy(event.column))
 
     # The log
 
@@ -279,7 +359,7 @@ class MainScreen(Screen[None]):
             pane.show(lines)
 
     def open_or_close_log(self) -> bool:
-        """Whether it is open afterwards."""
+        """Return whether it is open afterwards."""
         pane = self.query_one(LogPane)
         pane.display = not pane.display
         return bool(pane.display)

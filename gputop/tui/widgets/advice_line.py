@@ -1,20 +1,36 @@
-"""The one line of advice: the largest excess, and what spends less of it."""
+"""The advice: what was measured faster, then the largest excess and what is forecast to spend less of it."""
 
 from __future__ import annotations
 
 from rich.style import Style
 from rich.text import Text
 
+from gputop.tui import facts
 from gputop.tui.palette import FLOOR, TEXT
 from gputop.tui.state import State
 from gputop.tui.widgets.sentence import Sentence
+from gputop.util.units import ratio
 
 
 def advice_line(state: State) -> Text:
-    """Empty while the window on the screen is of another plan: its advice is not for this one."""
-    if state.window is None or state.pending or not state.window.advice:
+    """Return what was measured faster, then what is forecast; empty while another plan's window is shown."""
+    if state.window is None or state.pending:
         return Text("")
-    return Text.assemble(("→ ", Style(color=FLOOR, bold=True)), (state.window.advice, Style(color=TEXT)))
+    step = facts.measured_step(state)
+    said = Text("")
+    if step is not None:
+        said.append("→ ", Style(color=FLOOR, bold=True))
+        said.append(
+            f"{step.rung} was measured {ratio(step.ratio)} faster here: a applies it.  ", Style(color=TEXT)
+        )
+    if state.window.advice:
+        forecast = state.window.advice
+        if step is not None:
+            # The forecast's closing sentence says that nothing helps, which the measurement contradicts.
+            forecast = forecast.partition(" No toggle or kernel here")[0]
+        mark = "" if step is not None else "→ "
+        said.append(mark, Style(color=FLOOR, bold=True)).append(forecast, Style(color=TEXT))
+    return said
 
 
 class AdviceLine(Sentence):

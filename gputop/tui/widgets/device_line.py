@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.style import Style
 from rich.text import Text
 
@@ -14,7 +16,7 @@ from gputop.util.printable import printable
 from gputop.util.units import UNKNOWN, celsius, hertz, watts
 
 LEAST_ASIDE = 12
-"""Cells below which what goes on is left out beside the health; how the gate was passed never is."""
+"""Cells below which what goes on is left out beside the health."""
 DOT = Text(" · ", Style(color=FAINT))
 
 
@@ -37,7 +39,7 @@ def activity(state: State) -> Text:
     if state.worker == "starting":
         return Text(f"… {state.doing or 'starting'}", Style(color=CURRENT))
     if state.opened is not None and state.opened.device.recording:
-        return Text("▷ replay", Style(color=PINNED, bold=True))
+        return Text("recording", Style(color=PINNED, bold=True))
     if not state.measuring:
         return Text("■ stopped", Style(color=PINNED, bold=True))
     if state.lane is not None and not state.lane.gate.ok and not state.pending:
@@ -46,16 +48,29 @@ def activity(state: State) -> Text:
 
 
 def who_line(state: State, width: int, now_s: float) -> Text:
-    """Device, backend, workload and batch on the left; window, its age and the activity on the right."""
-    right = activity(state)
+    """Return device, workload and batch, then the activity and, if there is room, the window with its age."""
+    line = Text()
+    for doing in _doings(state, now_s):
+        line = Text.assemble(_who(state, max(0, width - doing.cell_len - DOT.cell_len)), DOT, doing)
+        if _who(state, width).cell_len + DOT.cell_len + doing.cell_len <= width:
+            break
+    line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def _doings(state: State, now_s: float) -> Iterator[Text]:
+    """Yield what goes on, each shorter than the one before."""
+    doing = activity(state)
     if state.shot is not None:
         window = state.shot.window
-        # A recorded window is as old as its recording, which the line names.
-        ago = "" if window.device.recording else f", {age(now_s - state.shot.at_s)} ago"
-        fresh = f"window {window.number}{ago}"
-        right = Text.assemble((fresh, Style(color=MUTED)), DOT, right)
-    left = _who(state, max(0, width - right.cell_len - 2))
-    return Text.assemble(left, " " * max(1, width - left.cell_len - right.cell_len), right)
+        number = Text(f"window {window.number}", Style(color=MUTED))
+        numbered = number if state.replaying else Text.assemble(doing, DOT, number)
+        if not window.device.recording:
+            # A recorded window is as old as its recording, which the line names.
+            yield Text.assemble(numbered, (f", {age(now_s - state.shot.at_s)} ago", Style(color=MUTED)))
+        yield numbered
+    else:
+        yield doing
 
 
 def _who(state: State, room: int) -> Text:
@@ -64,7 +79,8 @@ def _who(state: State, room: int) -> Text:
     facts, workload = state.opened.device, state.opened.workload
     batch = state.view.batch if state.view else workload.dims.batch
     backend = "" if facts.recording else f" · {facts.backend}"
-    rest = f"{backend} · {workload.name} · batch {batch}"
+    math = f" · {state.view.math}" if state.view else ""
+    rest = f"{backend} · {workload.name} · batch {batch}{math}"
     name = shortened(device_name(facts), max(8, room - len(rest)))
     line = Text.assemble((name, Style(color=TEXT, bold=True)), (rest, Style(color=MUTED)))
     line.truncate(room, overflow="ellipsis")
@@ -73,7 +89,7 @@ def _who(state: State, room: int) -> Text:
 
 def device_name(facts: DeviceFacts) -> str:
     if facts.recording:
-        return printable(facts.recording)
+        return f"▷ {printable(facts.recording.removeprefix('recording of '))}"
     name = printable(facts.name)
     return name if facts.index is None else f"{name} [{facts.index}]"
 
@@ -100,41 +116,27 @@ def health_line(health: Health, width: int) -> Text:
     return line
 
 
-def gate_text(state: State, room: int) -> Text:
-    """How the plan of the rows passed its gate, and where there is room its error and first two logits."""
-    if state.lane is None or state.pending:
-        return Text("")
-    gate = state.lane.gate
-    text = Text.assemble((gate.status, Style(color=GOOD if gate.ok else BAD, bold=not gate.ok)))
-    error = "" if gate.pass_error is None else f" {gate.pass_error:.1e}"
-    logits = "  logits " + " ".join(f"{logit:+.4f}" for logit in gate.logits[:2]) if gate.logits else ""
-    for more, color in ((error, MUTED), (logits, FAINT)):
-        if text.cell_len + len(more) > room:
-            break
-        text.append(more, Style(color=color))
-    return text
-
-
-def second_line(state: State, width: int, *, gate: bool) -> Text:
-    """The health, and to its right the gate, for which the health gives way, or else what goes on."""
+def health_text(state: State, width: int) -> Text:
+    """Return the device's health, and to its right what goes on."""
     health = state.window.health if state.window else Health()
-    kept = gate_text(state, 0).cell_len if gate else 0
-    line = health_line(health, width - kept - 2 if kept else width)
+    line = health_line(health, width)
     room = max(0, width - line.cell_len - 2)
-    aside = gate_text(state, room) if gate else Text(state.doing, Style(color=FAINT, italic=True))
-    if not kept and room < LEAST_ASIDE:
+    if room < LEAST_ASIDE or state.replaying:
         return line
+    aside = Text(state.doing, Style(color=FAINT, italic=True))
     aside.truncate(room, overflow="ellipsis")
     return Text.assemble(line, " " * max(2, width - line.cell_len - aside.cell_len), aside)
 
 
 class DeviceLine(CachedStatic):
-    """One line, or two where there is height for the device's health."""
+    """The first line, beside the names of the views."""
 
-    def show(self, state: State, now_s: float, *, lines: int, gate: bool) -> None:
-        """With `gate`, how the plan passed stands at the right, where no heading says it."""
-        width = max(1, self.size.width)
-        text = who_line(state, width, now_s)
-        if lines > 1:
-            text = Text("\n").join((text, second_line(state, width, gate=gate)))
-        self.put(text)
+    def show(self, state: State, now_s: float) -> None:
+        self.put(who_line(state, max(1, self.content_size.width), now_s))
+
+
+class HealthLine(CachedStatic):
+    """Clock, power, temperature, and who else uses the device."""
+
+    def show(self, state: State) -> None:
+        self.put(health_text(state, max(1, self.app.size.width - self.gutter.width)))

@@ -13,17 +13,18 @@ from gputop.tui.widgets.keyed_table import Cells, KeyedTable
 
 COLUMNS = (
     LayoutColumn(
-        "site", "site", 10, 0, doc="A phase at its number of rows; enter or a click opens its kernels"
+        "site", "site", 11, 0, doc="A phase at its number of rows; enter or a click opens its kernels"
     ),
-    LayoutColumn("kernel", "kernel", 14, 0, grows_to=28, doc="The kernel that serves it"),
+    LayoutColumn("kernel", "kernel", 14, 0, grows_to=40, doc="The kernel that serves it"),
     LayoutColumn(
-        "choice", "others", 6, 1, right=True, doc="How many other kernels could serve it on this plan"
+        "choice", "others", 6, 2, right=True, doc="How many other kernels could serve it on this plan"
     ),
 )
 
 
 def dispatch_rows(state: State) -> dict[str, Cells]:
-    return {site.site: _cells(site) for site in state.view.sites} if state.view else {}
+    view = state.shown_view
+    return {site.site: _cells(site, state.view is None) for site in view.sites} if view else {}
 
 
 def others(site: SiteView) -> int:
@@ -32,18 +33,20 @@ def others(site: SiteView) -> int:
     return sum(1 for name in site.candidates if name != site.kernel and name not in refused)
 
 
-def _cells(site: SiteView) -> Cells:
-    count = others(site)
+def _cells(site: SiteView, stale: bool) -> Cells:
+    count = 0 if stale else others(site)
     return {
-        "site": Text(site.site, Style(color=TEXT)),
+        "site": Text(site.site, Style(color=FAINT if stale else TEXT)),
         "kernel": Text(site.kernel, Style(color=CURRENT if count else MUTED)),
-        "choice": Text(str(count) if count else "none", Style(color=MUTED if count else FAINT)),
+        "choice": Text(
+            "" if stale else str(count) if count else "none", Style(color=MUTED if count else FAINT)
+        ),
     }
 
 
 def explain_site(state: State, name: str) -> str:
     """Which kernels could serve the site."""
-    sites = state.view.sites if state.view else ()
+    sites = state.shown_view.sites if state.shown_view else ()
     site = next((site for site in sites if site.site == name), None)
     if site is None:
         return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.style import Style
 from rich.text import Text
 
-from gputop.tui.palette import BAD, MUTED
+from gputop.tui.palette import BAD, MUTED, PINNED
 from gputop.tui.widgets.sentence import Sentence
 
 
@@ -14,6 +14,16 @@ class ExplainLine(Sentence):
 
     def show(self, said: str) -> None:
         self.say(Text(said, Style(color=MUTED)))
+
+
+class NoticeLine(Sentence):
+    """What a key could not do, in a line of its own until the next key: it covers nothing."""
+
+    most = 3
+
+    def show(self, notice: str) -> None:
+        self.display = bool(notice)
+        self.say(Text(f"! {notice}", Style(color=PINNED)))
 
 
 class TroubleLine(Sentence):

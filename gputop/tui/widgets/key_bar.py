@@ -8,14 +8,14 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 
-from gputop.tui.actions import ACTIONS, Action
+from gputop.tui.actions import Action, shown_actions
 from gputop.tui.palette import CURRENT, MUTED
 from gputop.tui.state import State
 from gputop.tui.widgets.cached_static import CachedStatic
 
 ENTER: Mapping[str, str] = {
     "ladder": "choose",
-    "phases": "kernels",
+    "phases": "inspect",
     "toggles": "flip",
     "dispatch": "kernels",
 }
@@ -37,7 +37,7 @@ def label(action: Action, state: State) -> str:
 
 def key_bar(state: State, pane: str | None, width: int) -> Text:
     """Keys and labels in `width` cells. The least needed are left out; help and quit stay."""
-    shown = (action for action in ACTIONS if action.footer and not action.idle(state))
+    shown = shown_actions(state, lambda action: action.footer)
     entries = [(action, f"{action.shown} {label(action, state)}") for action in shown]
     enter = f"⏎ {ENTER[pane]}" if pane is not None and pane in ENTER else ""
     needed = len(enter) + GAP + sum(len(said) + GAP for _, said in entries) - GAP

@@ -30,6 +30,21 @@ class KeyedTable(DataTable[Text]):
         Binding("end", "scroll_bottom", "last row", show=False),
     ]
 
+    click_chooses: ClassVar[bool] = True
+    """Whether one click chooses a row, as enter does; if not, it only highlights it."""
+
+    class HeaderClicked(Message):
+        """A column's heading was clicked."""
+
+        def __init__(self, table: KeyedTable, column: str) -> None:
+            super().__init__()
+            self.table = table
+            self.column = column
+
+        @property
+        def control(self) -> KeyedTable:
+            return self.table
+
     class Fits(Message):
         """How many of the table's rows can be seen changed."""
 
@@ -55,6 +70,16 @@ class KeyedTable(DataTable[Text]):
         self._cells: dict[str, Cells] = {}
         self._drawn: dict[str, tuple[Text, ...]] = {}
         self._labels: dict[str, str] = {}
+        self._width = 0
+        self._wanted: str | None = None
+        """The row under the cursor before the rows went away: the cursor returns to it with them."""
+
+    def declare(self, columns: Sequence[LayoutColumn]) -> None:
+        """Show other columns from here on."""
+        if tuple(columns) != self._declared:
+            self._declared = tuple(columns)
+            if self._width:
+                self.fit_columns(self._width)
 
     def show(self, state: State) -> None:
         """Draw this table's part of the state."""
@@ -62,6 +87,7 @@ class KeyedTable(DataTable[Text]):
 
     def fit_columns(self, width: int) -> None:
         """Lay the columns out anew for `width` cells. A table of totals may be laid out like another."""
+        self._width = width
         fitting = fit(self._declared, width)
         if fitting == self._fitted:
             return
@@ -106,7 +132,8 @@ class KeyedTable(DataTable[Text]):
                 for key, cells in rows.items():
                     self._update_row(key, cells)
                 return
-            chosen = self.highlighted_key
+            chosen = self.highlighted_key or self._wanted
+            self._wanted = chosen
             self._cells = dict(rows)
             self.clear()
             self._drawn = {}
@@ -153,7 +180,17 @@ class KeyedTable(DataTable[Text]):
 
     async def _on_click(self, event: events.Click) -> None:
         """The base class asks for a second click on a row before it counts as chosen."""
-        row = event.style.meta.get("row", -1)
+        row, column = event.style.meta.get("row", -1), event.style.meta.get("column", -1)
+        if row == -1 and 0 <= column < len(self._fitted):
+            event.stop()
+            self.post_message(self.HeaderClicked(self, self._fitted[column].column.key))
+            return
+        if not self.click_chooses:
+            event.stop()
+            if 0 <= row < self.row_count:
+                self.focus()
+                self.cursor_coordinate = Coordinate(row, 0)
+            return
         first = row != self.cursor_row and self.show_cursor
         await super()._on_click(event)
         if first and 0 <= row < self.row_count:

@@ -1,4 +1,4 @@
-"""The ladder: every rung in order, what its last window said, and how it compares with the pinned plan."""
+"""The ladder: every rung in order, its time on a log scale, and what it gained on the rung before."""
 
 from __future__ import annotations
 
@@ -6,129 +6,189 @@ from rich.style import Style
 from rich.text import Text
 
 from gputop.plan.choices import RungView
-from gputop.tui.format import TimeUnit, binds_strip, time_unit
+from gputop.results.ladder import LadderEntry
+from gputop.tui.format import log_bar, middle_cut
 from gputop.tui.layout import LayoutColumn
-from gputop.tui.palette import BAD, CURRENT, FAINT, PINNED, TEXT, VERDICTS
+from gputop.tui.palette import BAD, CURRENT, FAINT, GOOD, MUTED, PINNED, TEXT, VERDICTS
 from gputop.tui.state import PlanSummary, State, ladder_ratio
 from gputop.tui.widgets.keyed_table import Cells, KeyedTable
-from gputop.util.units import UNKNOWN, significant
+from gputop.util.units import UNKNOWN, ratio_within, seconds, significant
 
-RATIO_WIDTH = 6
+RATIO_WIDTH = 8
 COLUMNS = (
+    LayoutColumn("mark", "", 1, 0, doc="▸ current plan, ◆ pinned, ◈ both, × can't run here"),
     LayoutColumn(
-        "number",
-        "  #",
-        3,
-        0,
+        "rung", "rung", 14, 0, grows_to=20, doc="A named plan; below it, the changed plans that were tried"
+    ),
+    LayoutColumn(
+        "time",
+        "time",
+        9,
+        1,
         right=True,
-        doc="▶ current plan, ◆ pinned, ◈ both, × can't run here; its number",
+        doc="A pass on the device; dim: of another window; `/32`: of 32 sequences",
     ),
     LayoutColumn(
-        "rung", "rung", 14, 0, grows_to=18, doc="A named plan; below it, changed plans that are in use"
-    ),
-    LayoutColumn(
-        "time", "time", 6, 2, right=True, grows_to=8, doc="A pass on the device; dim: of another window"
+        "bar",
+        "log scale",
+        6,
+        3,
+        short="log",
+        grows_to=16,
+        doc="The time of one sequence, on a logarithmic scale",
     ),
     LayoutColumn(
         "ratio",
-        "vs ◆",
+        "before",
         RATIO_WIDTH,
-        1,
+        2,
         right=True,
-        doc="The pinned plan's time / this one's, both of one window; = is SAME, ? UNRESOLVED",
+        doc="Time of the rung before / this one's, or of the plan that you pinned; = is SAME, ? UNRESOLVED",
     ),
     LayoutColumn(
-        "binds", "binds", 6, 3, grows_to=18, doc="Which term binds for which share of the time, in order"
+        "hit", "pred.", 5, 4, doc="Whether the gain that was predicted before measuring held: hit or MISS"
     ),
 )
-MARKS = {(True, True): "◈", (True, False): "▶", (False, True): "◆", (False, False): " "}
-UNTOLD = ("SAME", "UNRESOLVED")
-"""Verdicts that the ratio itself does not tell."""
+MARKS = {(True, True): "◈", (True, False): "▸", (False, True): "◆", (False, False): " "}
 REFUSED = "×"
 CHANGED = "+"
 """Key prefix of a plan that is not a bare rung."""
 
 
-def ladder_rows(state: State, strip_width: int) -> dict[str, Cells]:
-    """Key -> cells: every rung, and after its rung a current or pinned plan with changes."""
-    unit = _unit(state)
+def ladder_rows(state: State, widths: dict[str, int]) -> dict[str, Cells]:
+    """Return key -> cells: every rung, and after its rung each changed plan that was tried."""
+    scale = _scale(state)
     rows: dict[str, Cells] = {}
+    tried = dict.fromkeys((*state.seen, state.pinned_word, state.current_word))
     for rung in state.rungs:
-        rows[rung.id] = _cells(state, rung, rung.id, rung.id, str(rung.number), unit, strip_width)
-        for word in dict.fromkeys((state.pinned_word, state.current_word)):
+        rows[rung.id] = _cells(state, rung, rung.id, rung.id, scale, widths)
+        for word in tried:
             if word is not None and word.split(",")[0] == rung.id and word != rung.id:
                 changes = "└ " + word.removeprefix(f"{rung.id},")
-                rows[CHANGED + word] = _cells(state, rung, word, changes, "", unit, strip_width)
+                rows[CHANGED + word] = _cells(state, rung, word, changes, scale, widths)
     return rows
 
 
+def sequence_s(state: State, word: str) -> float | None:
+    """Return the time of one sequence of a plan, by its last window or by the recorded ladder."""
+    device_s, batch = _device_time(state, word)
+    return None if device_s is None else device_s / (batch or 1)
+
+
+def _device_time(state: State, word: str) -> tuple[float | None, int | None]:
+    seen, entry = state.seen.get(word), state.ladder.get(word)
+    if seen is not None and seen.device_s is not None:
+        return seen.device_s, seen.batch
+    return (entry.device_s, entry.batch) if entry is not None else (None, None)
+
+
+def _scale(state: State) -> tuple[float, float] | None:
+    """Return the ends of the bars' scale: half the fastest sequence, and the slowest."""
+    words = {*state.seen, *state.ladder}
+    times = [time_s for word in words if (time_s := sequence_s(state, word))]
+    return (min(times) / 2, max(times)) if times else None
+
+
 def _cells(
-    state: State, rung: RungView, word: str, label: str, number: str, unit: TimeUnit, strip_width: int
+    state: State,
+    rung: RungView,
+    word: str,
+    label: str,
+    scale: tuple[float, float] | None,
+    widths: dict[str, int],
 ) -> Cells:
     is_current, is_pinned = word == state.current_word, word == state.pinned_word
     color = CURRENT if is_current else PINNED if is_pinned else FAINT if rung.refused else TEXT
     style = Style(color=color, bold=is_current)
     mark = REFUSED if rung.refused else MARKS[is_current, is_pinned]
     seen = state.seen.get(word)
+    bar = ""
+    if scale is not None and not rung.refused:
+        bar = log_bar(sequence_s(state, word), *scale, widths.get("bar", 0))
     return {
-        "number": Text(f"{mark}{number:>2}", style),
-        "rung": Text(label, style),
-        "time": _time(state, word, seen, unit, bool(rung.refused)),
-        "ratio": _ratio(state, word, seen),
-        "binds": binds_strip(seen.strip, strip_width) if seen else Text(),
+        "mark": Text(mark, style),
+        "rung": Text(middle_cut(label, widths.get("rung", 14)), style),
+        "time": _time(state, word, seen, bool(rung.refused)),
+        "bar": Text(bar, Style(color=color if is_current or is_pinned else MUTED)),
+        "ratio": _ratio(state, rung, word, seen),
+        "hit": _hit(state.ladder.get(word)),
     }
 
 
-def _unit(state: State) -> TimeUnit:
-    """Of all times in the column."""
-    seen = (seen.device_s for seen in state.seen.values())
-    return time_unit((*seen, *(entry.device_s for entry in state.ladder.values())))
-
-
-def _time(state: State, word: str, seen: PlanSummary | None, unit: TimeUnit, refused: bool) -> Text:
+def _time(state: State, word: str, seen: PlanSummary | None, refused: bool) -> Text:
     if refused:
         return Text(UNKNOWN, Style(color=FAINT))
-    if seen is None:
-        recorded = state.ladder.get(word)
-        return Text(unit.write(recorded.device_s), Style(color=FAINT)) if recorded else Text("")
-    if not seen.gate.ok:
+    if seen is not None and not seen.gate.ok:
         return Text("")
-    return Text(unit.write(seen.device_s), Style(color=TEXT if seen.shot is state.shot else FAINT))
+    device_s, batch = _device_time(state, word)
+    if device_s is None:
+        return Text("")
+    fresh = seen is not None and seen.shot is state.shot
+    return Text(_short_time(device_s, batch), Style(color=TEXT if fresh else MUTED))
 
 
-def _ratio(state: State, word: str, seen: PlanSummary | None) -> Text:
-    """Only from a window where this plan and the pinned one both ran: a pair's, else a recorded ladder's."""
+def _short_time(device_s: float, batch: int | None) -> str:
+    """Return `483 µs`, and `3.1ms/32` for a pass of 32 sequences."""
+    text = seconds(device_s)
+    if batch is None or batch == 1:
+        return text
+    value, _, unit = text.partition(" ")
+    return f"{float(value):.2g}{unit}/{batch}" if value.replace(".", "").isdigit() else text
+
+
+def _ratio(state: State, rung: RungView, word: str, seen: PlanSummary | None) -> Text:
+    """Only from a window in which both plans ran: a pair's, else the recorded ladder's."""
     if seen is not None and not seen.gate.ok:
         return Text("FAIL", Style(color=BAD, bold=True))
-    paired = seen.paired.get(state.pinned_word) if seen and state.pinned_word else None
+    entry = state.ladder.get(word)
+    if state.pin_from == "user" and state.pinned_word is not None:
+        paired = seen.paired.get(state.pinned_word) if seen else None
+        if paired is None:
+            recorded = None if word == state.pinned_word else ladder_ratio(state, word)
+            return Text("") if recorded is None else Text(_short(recorded), Style(color=MUTED))
+        mark = VERDICTS[paired.verdict]
+        return Text(_short(paired.ratio, mark.symbol), Style(color=mark.color))
+    if entry is not None and entry.ratio_before:
+        mark = VERDICTS.get(entry.verdict) or VERDICTS["FASTER" if entry.ratio_before > 1 else "SLOWER"]
+        return Text(_short(entry.ratio_before, mark.symbol), Style(color=mark.color))
+    against = rung.before if word == rung.id else rung.id
+    paired = seen.paired.get(against or "") if seen else None
+    if paired is None and seen is not None and state.pinned_word is not None:
+        paired = seen.paired.get(state.pinned_word)
     if paired is None:
-        recorded = None if word == state.pinned_word else ladder_ratio(state, word)
-        return Text("") if recorded is None else Text(_short(recorded), Style(color=FAINT))
+        return Text("")
     mark = VERDICTS[paired.verdict]
-    symbol = mark.symbol if paired.verdict in UNTOLD else ""
-    return Text(_short(paired.ratio, symbol), Style(color=mark.color))
+    return Text(_short(paired.ratio, mark.symbol), Style(color=mark.color))
+
+
+def _hit(entry: LadderEntry | None) -> Text:
+    if entry is None or entry.predicted is None:
+        return Text("")
+    if entry.hit is None:
+        return Text("?", Style(color=MUTED))
+    return Text("hit", Style(color=GOOD)) if entry.hit else Text("MISS", Style(color=PINNED))
 
 
 def _short(value: float, symbol: str = "") -> str:
-    """A ratio behind its symbol in the column's width: with fewer digits rather than cut off."""
-    texts = (f"{symbol}{significant(value, digits)}×" for digits in (3, 2, 1))
-    return next((text for text in texts if len(text) <= RATIO_WIDTH), f"{symbol}{value:.0e}×")
-
-
-def ladder_unit(state: State) -> str:
-    """Name of the unit that the ladder's times share."""
-    return _unit(state).name
+    """Return a ratio behind its symbol in the column's width, with fewer digits rather than cut off."""
+    texts = (f"{symbol} {significant(value, digits)}×" for digits in (3, 2, 1))
+    return next((text for text in texts if len(text) <= RATIO_WIDTH), f"{symbol}{value:.0e}×").strip()
 
 
 def explain_rung(state: State, key: str) -> str:
-    """The rung's idea, or why it can't run here."""
+    """Return the rung's idea and its prediction, or why it can't run here."""
     rung_id = key.removeprefix(CHANGED).split(",")[0]
     rung = state.rung(rung_id)
     if rung is None:
         return ""
     if rung.refused:
         return f"{rung.id} can't run here: {rung.refused}"
-    return f"{rung.id}: {rung.idea}"
+    said = f"{rung.number} {rung.id}: {rung.idea}"
+    entry = state.ladder.get(rung_id)
+    if entry is not None and entry.predicted is not None:
+        predicted = ratio_within(entry.predicted, entry.predicted_lo, entry.predicted_hi)
+        said += f" Predicted {predicted} over {entry.before}, by {entry.source}."
+    return said
 
 
 class LadderTable(KeyedTable):
@@ -139,8 +199,8 @@ class LadderTable(KeyedTable):
         self._current: str | None = None
 
     def show(self, state: State) -> None:
-        self.relabel({"time": ladder_unit(state)} if state.seen or state.ladder else {})
-        self.show_rows(ladder_rows(state, self.widths.get("binds", 0)))
+        self.relabel({"ratio": "vs ◆" if state.pin_from == "user" and state.pinned else "before"})
+        self.show_rows(ladder_rows(state, self.widths))
         if state.current_word != self._current:
             self._current = state.current_word
             self._follow(state.current_word)

@@ -1,4 +1,4 @@
-"""The phase table of the window on the screen, and below it, always in view, the totals."""
+"""The phases of the window on the screen, those with most to win first, on one labelled axis."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from rich.style import Style
 from rich.text import Text
 
 from gputop.results import columns
-from gputop.results.records import TOTAL_ROWS, PlanResult, Row
-from gputop.tui.format import TimeUnit, efficiency, floor_bar, fraction, time_unit
+from gputop.results.records import Ceilings, PlanResult, Row
+from gputop.tui import facts
+from gputop.tui.format import TimeUnit, axis, floor_bar, fraction, middle_cut, time_unit
 from gputop.tui.layout import LayoutColumn
-from gputop.tui.palette import BAD, EXCESS, EXCESS_MOST, FAINT, GOOD, MUTED, PINNED, TEXT, VERDICTS, term_mark
-from gputop.tui.state import State
+from gputop.tui.palette import BAD, EXCESS, EXCESS_MOST, FAINT, MUTED, PINNED, TEXT, VERDICTS, term_mark
+from gputop.tui.state import SortKey, State
 from gputop.tui.widgets.cached_static import CachedStatic
-from gputop.tui.widgets.device_line import gate_text
 from gputop.tui.widgets.keyed_table import Cells, KeyedTable
-from gputop.util.units import UNKNOWN, ratio, seconds, size_bytes, whole
+from gputop.util.units import UNKNOWN, ratio, whole
 
-UNDER_HALF = 0.5
-WIDE_HEADING = 60
-"""Cells that a heading has for how its plan passed."""
+SORTED_BY: Mapping[SortKey, tuple[str, str]] = {
+    "excess": ("bar", "excess"),
+    "time": ("time_s", "time"),
+    "floor": ("over", "× floor"),
+    "site": ("phase", "order"),
+}
+"""Sort -> the column that shows it, and its name."""
+SORT_OF_COLUMN: Mapping[str, SortKey] = {column: sort for sort, (column, _) in SORTED_BY.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,8 @@ class Context:
     """The phase with the largest excess over its floor: what the eye should find."""
     stale: bool
     """The rows are of another plan than the one chosen."""
+    ceilings: Ceilings | None
+    sm_count: int | None
 
     def is_worst(self, row: Row) -> bool:
         return row.phase == self.worst and not self.stale
@@ -47,69 +54,50 @@ class Context:
 Draw = Callable[[Row, Context], Text]
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """How this table draws a column, if that differs from its record in `gputop.results.columns`."""
-
-    width: int
-    draw: Draw
-    label: str | None = None
-    right: bool = True
-    comfort: int = 0
-    grows_to: int = 0
-    priority: int | None = None
-
-
 def _plain(text: str, context: Context, color: str = TEXT) -> Text:
     return Text(text, Style(color=FAINT if context.stale or text == UNKNOWN else color))
 
 
 def _phase(row: Row, context: Context) -> Text:
-    return _emphatic(_plain(row.phase, context), row, context)
-
-
-def _emphatic(cell: Text, row: Row, context: Context) -> Text:
+    cell = _plain(row.phase, context)
     if context.is_worst(row):
         cell.stylize(Style(bold=True, color=EXCESS_MOST))
     return cell
 
 
+def _kernel(row: Row, context: Context) -> Text:
+    return _plain(middle_cut(row.kernel or "", context.widths.get("kernel", 20)), context, MUTED)
+
+
 def _time(row: Row, context: Context) -> Text:
-    cell = _emphatic(_plain(context.unit.write(row.time_s), context), row, context)
+    cell = _plain(context.unit.write(row.time_s), context)
     if row.status and "unresolved" in row.status:
         return Text.assemble(("~", Style(color=PINNED)), cell)
     return cell
 
 
-def _floor(row: Row, context: Context) -> Text:
-    return _plain(context.unit.write(row.floor_s), context, MUTED)
-
-
 def _bar(row: Row, context: Context) -> Text:
-    if row.phase in TOTAL_ROWS:
-        return _total_floor(row, context)
     excess = EXCESS_MOST if context.is_worst(row) else EXCESS
     bar = floor_bar(row.time_s, row.floor_s, context.largest_s, context.widths.get("bar", 0), excess)
     return Text(bar.plain, Style(color=FAINT)) if context.stale else bar
 
 
-def _total_floor(row: Row, context: Context) -> Text:
-    if row.floor_s is None or "floor_s" in context.widths:
-        return Text("")
-    return _plain(f"≥{context.unit.write(row.floor_s)}", context, MUTED)
+def _over(row: Row, context: Context) -> Text:
+    return _plain(ratio(facts.times_floor(row, context.ceilings)), context)
 
 
-def _efficiency(row: Row, context: Context) -> Text:
-    value = row.efficiency
-    color = MUTED if value is None else PINNED if value > 1 else TEXT if value < UNDER_HALF else GOOD
-    return _plain(efficiency(value), context, color)
-
-
-def _binds(row: Row, context: Context) -> Text:
-    if row.binds is None:
+def _nearest(row: Row, context: Context) -> Text:
+    nearest = facts.nearest_term(row)
+    if nearest is None:
         return _plain(UNKNOWN, context)
-    mark = term_mark(row.binds)
-    return _plain(f"{mark.letter} {row.binds}", context, mark.color)
+    mark = term_mark(nearest.term)
+    said = f"{nearest.term} {100 * nearest.share:.0f} %"
+    cell = _plain(said, context, mark.color)
+    idle = facts.idle_sms(row, context.sm_count)
+    aside = f" · {idle} SMs idle" if idle else ""
+    if aside and len(said) + len(aside) <= context.widths.get("nearest", 0):
+        cell.append(aside, Style(color=FAINT))
+    return cell
 
 
 def _delta(row: Row, context: Context) -> Text:
@@ -117,9 +105,8 @@ def _delta(row: Row, context: Context) -> Text:
         return _plain(UNKNOWN, context)
     mark = VERDICTS.get(row.verdict or "")
     symbol = mark.symbol if mark else " "
-    return _plain(
-        f"{context.delta_unit.signed(row.delta_s)} {symbol}", context, mark.color if mark else MUTED
-    )
+    color = mark.color if mark else MUTED
+    return _plain(f"{context.delta_unit.signed(row.delta_s)} {symbol}", context, color)
 
 
 def _ratio(row: Row, context: Context) -> Text:
@@ -127,116 +114,123 @@ def _ratio(row: Row, context: Context) -> Text:
     return _plain(ratio(row.ratio), context, mark.color if mark else MUTED)
 
 
-def _occupancy(row: Row, context: Context) -> Text:
-    return _plain(fraction(row.occupancy_theoretical), context, MUTED)
-
-
-def _spread(row: Row, context: Context) -> Text:
-    return _plain(context.unit.write(row.time_mad_s), context, MUTED)
-
-
-DRAWN = {
-    "phase": Drawn(9, _phase, right=False, grows_to=12),
-    "count": Drawn(2, lambda row, context: _plain(whole(row.count), context, MUTED)),
-    "kernel": Drawn(
-        12,
-        lambda row, context: _plain(row.kernel or "", context, MUTED),
-        right=False,
-        comfort=18,
-        grows_to=24,
-    ),
-    "time_s": Drawn(7, _time),
-    "time_mad_s": Drawn(6, _spread),
-    "floor_s": Drawn(8, _floor, priority=8),
-    "efficiency": Drawn(5, _efficiency, label="eff"),
-    "binds": Drawn(9, _binds, right=False),
-    "occupancy_theoretical": Drawn(5, _occupancy, label="occup"),
-    "delta_s": Drawn(9, _delta),
-    "ratio": Drawn(7, _ratio),
+DRAWN: Mapping[str, Draw] = {
+    "phase": _phase,
+    "count": lambda row, context: _plain(whole(row.count), context, MUTED),
+    "kernel": _kernel,
+    "time_s": _time,
+    "bar": _bar,
+    "over": _over,
+    "nearest": _nearest,
+    "delta_s": _delta,
+    "ratio": _ratio,
+    "occupancy_theoretical": lambda row, context: _plain(fraction(row.occupancy_theoretical), context, MUTED),
+    "floor_s": lambda row, context: _plain(context.unit.write(row.floor_s), context, MUTED),
+    "time_mad_s": lambda row, context: _plain(context.unit.write(row.time_mad_s), context, MUTED),
 }
-TEXT_COLUMNS = ("floor_term", "runner_up")
-UNIT_LABELS = {"time_s": "time {}", "floor_s": "floor {}", "delta_s": "Δ {}", "time_mad_s": "± {}"}
+OVER_DOC = "Time / floor; a dash if the floor is below one launch and one load, so that it ranks nothing"
+NEAREST_DOC = "The term that explains most of the time, with its share of it, and the SMs that get no block"
+BAR_DOC = "The time on one axis: solid up to the floor, shaded beyond it: what could be won"
+
+
+def _doc(key: str) -> str:
+    return columns.BY_KEY[key].doc
+
+
+COLUMNS = (
+    LayoutColumn("phase", "phase", 12, 0, doc=_doc("phase")),
+    LayoutColumn("count", "n", 3, 6, right=True, doc=_doc("count")),
+    LayoutColumn("kernel", "kernel", 22, 9, grows_to=30, doc=_doc("kernel")),
+    LayoutColumn("time_s", "time", 7, 0, right=True, doc=_doc("time_s")),
+    LayoutColumn("time_mad_s", "± mad", 6, 11, right=True, doc=_doc("time_mad_s")),
+    LayoutColumn("bar", "bar", 8, 3, comfort=20, grows_to=200, doc=BAR_DOC),
+    LayoutColumn("floor_s", "floor", 7, 10, right=True, doc=_doc("floor_s")),
+    LayoutColumn("over", "×floor", 6, 2, right=True, doc=OVER_DOC),
+    LayoutColumn("nearest", "nearest term", 11, 1, comfort=13, grows_to=25, doc=NEAREST_DOC),
+    LayoutColumn("delta_s", "Δ", 9, 4, right=True, doc=_doc("delta_s")),
+    LayoutColumn("ratio", "ratio", 7, 8, right=True, doc=_doc("ratio")),
+    LayoutColumn("occupancy_theoretical", "occ", 5, 7, right=True, doc=_doc("occupancy_theoretical")),
+)
+UNPAIRED = tuple(column for column in COLUMNS if column.key not in ("delta_s", "ratio"))
+"""The columns of a window with one plan: differences would be dashes."""
 PER_SEQUENCE = "Δ/seq {}"
 """Label of the differences between plans of two batches: a sequence's, beside the times of a pass."""
-BAR_AFTER = "time_s"
-BAR = LayoutColumn(
-    "bar",
-    "█ floor  ░ excess",
-    6,
-    3,
-    short="bar",
-    comfort=16,
-    grows_to=30,
-    doc="The longest phase at full width: solid up to the floor, shaded beyond it",
-)
 
 
-def screen_columns() -> tuple[LayoutColumn, ...]:
-    """Every column that `gputop.results.columns` puts on a screen, and the bar, which no file has."""
-    made: list[LayoutColumn] = []
-    for record in columns.COLUMNS:
-        if record.priority is None:
-            continue
-        drawn = DRAWN.get(record.key)
-        made.append(
-            LayoutColumn(
-                record.key,
-                (drawn.label if drawn and drawn.label else record.title),
-                drawn.width if drawn else record.width,
-                drawn.priority if drawn and drawn.priority is not None else record.priority,
-                right=drawn.right if drawn else record.key not in TEXT_COLUMNS,
-                comfort=drawn.comfort if drawn else 0,
-                grows_to=drawn.grows_to if drawn else 0,
-                doc=record.doc,
-            )
-        )
-        if record.key == BAR_AFTER:
-            made.append(BAR)
-    return tuple(made)
-
-
-COLUMNS = screen_columns()
+def columns_for(state: State) -> tuple[LayoutColumn, ...]:
+    """Return the columns of the window on the screen."""
+    rows = facts.phases_of(state.lane)
+    return COLUMNS if any(row.delta_s is not None for row in rows) else UNPAIRED
 
 
 def phase_rows(state: State, widths: Mapping[str, int]) -> dict[str, Cells]:
-    """Site -> cells, in pass order; empty where the gate failed or nothing was measured."""
+    """Return site -> cells as sorted; empty if the gate failed or nothing was measured."""
     lane = state.lane
     if lane is None:
         return {}
     context = _context(state, lane, widths)
-    return {row.phase: _cells(row, context) for row in lane.rows if row.phase not in TOTAL_ROWS}
-
-
-def total_rows(state: State, widths: Mapping[str, int]) -> dict[str, Cells]:
-    """sum, gaps, device, wall and residual; all there from the start, so that nothing jumps."""
-    lane = state.lane
-    if lane is None or not lane.rows:
-        return {name: {"phase": Text(name, Style(color=FAINT))} for name in TOTAL_ROWS}
-    context = _context(state, lane, widths)
-    rows = {row.phase: row for row in lane.rows}
     return {
-        name: _cells(rows[name], context) if name in rows else {"phase": _plain(name, context, MUTED)}
-        for name in TOTAL_ROWS
+        row.phase: {key: draw(row, context) for key, draw in DRAWN.items()}
+        for row in facts.shown_phases(state)
     }
 
 
-def worst_phase(state: State) -> Row | None:
-    """The phase with the largest excess over its floor; one without a floor can't be judged."""
-    rows = state.lane.rows if state.lane else ()
-    judged = [row for row in rows if row.phase not in TOTAL_ROWS and row.time_s and row.floor_s is not None]
-    return max(judged, key=lambda row: (row.time_s or 0.0) - (row.floor_s or 0.0), default=None)
-
-
-def unit_labels(state: State) -> dict[str, str]:
-    """Column -> its label with the unit of the times on the screen."""
+def labels(state: State, widths: Mapping[str, int]) -> dict[str, str]:
+    """Return column -> its label: the unit, the axis of the bars, and what the rows are sorted by."""
     if state.lane is None:
         return {}
-    name = lane_unit(state.lane).name
-    labels = {key: label.format(name) for key, label in UNIT_LABELS.items()}
+    unit = lane_unit(state.lane)
+    largest_s = max((row.time_s or 0.0 for row in facts.phases_of(state.lane)), default=0.0)
     pinned = state.window.lane("pinned") if state.window else None
-    if pinned is not None and _batch(pinned) != _batch(state.lane):
-        labels["delta_s"] = PER_SEQUENCE.format(name)
-    return labels
+    per_sequence = pinned is not None and _batch(pinned) != _batch(state.lane)
+    made = {
+        "time_s": unit.name,
+        "floor_s": f"fl. {unit.name}",
+        "delta_s": PER_SEQUENCE.format(unit.name) if per_sequence else f"Δ {unit.name}",
+        "time_mad_s": f"± {unit.name}",
+        "bar": axis(largest_s, unit, widths.get("bar", 0)),
+    }
+    if state.sort == "excess":
+        made["phase"] = "excess ▾"
+    elif state.sort != "site":
+        column, _ = SORTED_BY[state.sort]
+        made[column] = f"{made.get(column, '×floor')}▾"
+    return made
+
+
+def totals_line(state: State, width: int) -> Text:
+    """Return how the phases add up to the pass: `device 483 = phases 449 + gaps 46 − 12 residual ...`."""
+    lane = state.lane
+    if lane is None or not lane.rows:
+        return Text("")
+    unit, totals = lane_unit(lane), facts.totals_of(lane)
+    time_s = {name: row.time_s for name, row in totals.items()}
+    stale = state.pending
+    text = Text(no_wrap=True, overflow="ellipsis", style=Style(color=FAINT if stale else MUTED))
+    text.append("device ").append(
+        unit.write(time_s.get("device")), Style(color=FAINT if stale else TEXT, bold=True)
+    )
+    text.append(f" = phases {unit.write(time_s.get('sum'))} + gaps {unit.write(time_s.get('gaps'))} ")
+    residual = time_s.get("residual")
+    sign = "−" if residual is not None and residual < 0 else "+"
+    text.append(f"{sign} {unit.write(abs(residual) if residual is not None else None)} residual")
+    aside = f"   wall {unit.write(time_s.get('wall'))} {unit.name}"
+    launches = sum(row.launches or 0 for row in facts.phases_of(lane))
+    if launches:
+        aside += f"   {launches} launches"
+    if text.cell_len + len(aside) <= width:
+        text.append(aside)
+    return text
+
+
+def split_warning(state: State) -> str:
+    """Return what to say if the phases do not add up to the pass; empty if they do."""
+    residual = facts.totals_of(state.lane).get("residual")
+    device = facts.totals_of(state.lane).get("device")
+    if residual is None or not residual.status or device is None or not device.time_s:
+        return ""
+    share = 100 * (1 - abs(residual.time_s or 0.0) / device.time_s)
+    return f"! phases account for {share:.0f} % of the pass: distrust the rows of this window"
 
 
 def _batch(lane: PlanResult) -> int | None:
@@ -244,78 +238,37 @@ def _batch(lane: PlanResult) -> int | None:
 
 
 def _context(state: State, lane: PlanResult, widths: Mapping[str, int]) -> Context:
-    phases = [row.time_s for row in lane.rows if row.phase not in TOTAL_ROWS and row.time_s is not None]
+    rows = facts.phases_of(lane)
     unit = lane_unit(lane)
     deltas = [abs(row.delta_s) for row in lane.rows if row.delta_s is not None]
+    worst = facts.worst_phase(lane)
     return Context(
         unit=unit,
         delta_unit=unit.for_values(deltas),
-        largest_s=max(phases, default=0.0),
-        worst=worst.phase if (worst := worst_phase(state)) else None,
+        largest_s=max((row.time_s for row in rows if row.time_s is not None), default=0.0),
+        worst=worst.phase if worst else None,
         widths=widths,
         stale=state.pending,
+        ceilings=state.ceilings,
+        sm_count=facts.sm_count(state),
     )
 
 
 def lane_unit(lane: PlanResult) -> TimeUnit:
-    """The unit of a lane's table."""
+    """Return the unit that all times of a plan's table share."""
     return time_unit([*(row.time_s for row in lane.rows), lane.device_s])
 
 
-def _cells(row: Row, context: Context) -> Cells:
-    cells: dict[str, Text] = {"bar": _bar(row, context)}
-    total = row.phase in TOTAL_ROWS
-    for record in columns.COLUMNS:
-        if record.priority is None:
-            continue
-        drawn = DRAWN.get(record.key)
-        cell = drawn.draw(row, context) if drawn else _plain(record.cell(row), context, MUTED)
-        blank = total and cell.plain.strip() == UNKNOWN and record.key != "time_s"
-        cells[record.key] = Text("") if blank else cell
-    return cells
-
-
 def explain_phase(state: State, site: str) -> str:
-    """What is left of the phase's time, from the floor upward, and by which clock it was taken."""
-    row = next((row for row in state.lane.rows if row.phase == site), None) if state.lane else None
+    """Return how the phase was timed, and what its row warns of; the pane below takes it apart."""
+    row = next((row for row in facts.phases_of(state.lane) if row.phase == site), None)
     if row is None:
         return ""
-    unit = lane_unit(state.lane) if state.lane else time_unit(())
-    said = [f"{site} ({row.kernel or 'no kernel named'}): {unit.write(row.time_s)} {unit.name}"]
-    if row.floor_s is not None:
-        said.append(f"floor {unit.write(row.floor_s)} by {row.floor_term or 'unknown'}")
+    timer, caches = row.timer or "an unknown timer", row.cache_state or UNKNOWN
+    said = f"{site}: {row.samples} samples by {timer}, caches {caches}"
     if row.binds is not None:
-        then = f", then {row.runner_up}" if row.runner_up else ""
-        said.append(f"binds {row.binds}{then}")
-    if row.unexplained_s is not None:
-        said.append(f"unexplained {unit.write(row.unexplained_s)}")
-    if row.moved_over_compulsory is not None:
-        said.append(f"asks L2 for {ratio(row.moved_over_compulsory)} the compulsory bytes")
-    if row.spill_bytes:
-        said.append(f"{size_bytes(row.spill_bytes)} of a thread's registers spilled")
-    if row.timer:
-        said.append(f"timer {row.timer}")
-    if row.status:
-        said.append(row.status)
-    return "; ".join(said) + "."
-
-
-def heading(state: State) -> Text:
-    """Which plan the rows are of, from which window, and how it passed its gate."""
-    lane, window = state.lane, state.window
-    if lane is None or window is None:
-        wait = state.doing or "the first window is under way"
-        return Text(f"{state.current_word or 'no plan yet'}: {wait}", Style(color=MUTED))
-    if state.pending:
-        doing = state.doing or ("looking it up" if state.replaying else "measuring it")
-        old = f" ({doing}); below: {lane.plan}, window {window.number}"
-        return Text.assemble(
-            (state.current_word or "", Style(color=TEXT, bold=True)), (old, Style(color=PINNED))
-        )
-    line = Text.assemble((lane.plan, Style(color=TEXT, bold=True)), "  ", gate_text(state, WIDE_HEADING))
-    if lane.host_bound:
-        line.append(f"  host bound, submit {seconds(lane.submit_s)}", Style(color=PINNED))
-    return line
+        said += f"; binds {row.binds}" + (f", then {row.runner_up}" if row.runner_up else "")
+    return said + (f"; {row.status}." if row.status else ".")
 
 
 def failure(state: State) -> Text:
@@ -335,8 +288,20 @@ def failure(state: State) -> Text:
     return text
 
 
-class PhaseHeading(CachedStatic):
-    """The line over the phases."""
+class TotalsLine(CachedStatic):
+    """The line below the phases that adds them up."""
+
+    def show(self, state: State, width: int) -> None:
+        self.put(totals_line(state, width))
+
+
+class SplitWarning(CachedStatic):
+    """Says above the rows that they do not add up to the pass."""
+
+    def show(self, state: State) -> None:
+        said = "" if state.pending else split_warning(state)
+        self.display = bool(said)
+        self.put(Text(said, Style(color=PINNED, bold=True)))
 
 
 class Failure(CachedStatic):
@@ -344,24 +309,12 @@ class Failure(CachedStatic):
 
 
 class PhaseTable(KeyedTable):
-    """The phases; enter or a click opens the kernels of the phase's site."""
+    """The phases. A click or an arrow selects one; enter opens the inspector on it."""
 
     def __init__(self) -> None:
-        super().__init__(COLUMNS, id="phases")
+        super().__init__(UNPAIRED, id="phases")
 
     def show(self, state: State) -> None:
-        self.relabel(unit_labels(state))
+        self.declare(columns_for(state))
         self.show_rows(phase_rows(state, self.widths))
-
-
-class TotalsTable(KeyedTable):
-    """The totals under the same columns; nothing in it can be chosen."""
-
-    can_focus = False
-
-    def __init__(self) -> None:
-        super().__init__(COLUMNS, id="totals", show_header=False)
-        self.show_cursor = False
-
-    def show(self, state: State) -> None:
-        self.show_rows(total_rows(state, self.widths))
+        self.relabel(labels(state, self.widths))

@@ -12,16 +12,17 @@ from gputop.tui.state import State, next_value
 from gputop.tui.widgets.keyed_table import Cells, KeyedTable
 
 COLUMNS = (
-    LayoutColumn("name", "toggle", 13, 0, doc="A field of the plan; enter or a click flips it"),
-    LayoutColumn("value", "value", 11, 0, grows_to=14, doc="As it stands on the current plan"),
+    LayoutColumn("name", "toggle", 12, 0, doc="A field of the plan; enter or a click flips it"),
+    LayoutColumn("value", "value", 4, 0, grows_to=11, doc="As it stands on the current plan"),
     LayoutColumn(
-        "other", "flips to", 9, 1, grows_to=22, doc="What enter makes of it; × where this plan can't"
+        "other", "flips to", 9, 1, grows_to=18, doc="What enter makes of it; × where this plan can't"
     ),
 )
 
 
 def toggle_rows(state: State) -> dict[str, Cells]:
-    return {toggle.name: _cells(toggle) for toggle in state.view.toggles} if state.view else {}
+    view = state.shown_view
+    return {toggle.name: _cells(toggle, state.view is None) for toggle in view.toggles} if view else {}
 
 
 def flippable(toggle: ToggleView) -> bool:
@@ -29,9 +30,11 @@ def flippable(toggle: ToggleView) -> bool:
     return next_value(toggle) is not None or not (toggle.values or toggle.refused)
 
 
-def _cells(toggle: ToggleView) -> Cells:
-    free = flippable(toggle)
-    to = next_value(toggle) or ("a number" if free else "× refused")
+def _cells(toggle: ToggleView, stale: bool) -> Cells:
+    """`stale`: the worker has not resolved the current plan yet, and this is the plan before it."""
+    free = flippable(toggle) and not stale
+    value = next_value(toggle)
+    to = f"▸ {value}" if value else "▸ a number" if flippable(toggle) else "× refused"
     return {
         "name": Text(toggle.name, Style(color=TEXT if free else FAINT)),
         "value": Text(toggle.value, Style(color=CURRENT if free else FAINT, bold=free)),

@@ -13,9 +13,18 @@ from gputop.ipc.protocol import Checked, Measured, Message, Opened, Resolved, de
 from gputop.plan.choices import PlanView
 from gputop.plan.types import PlanRequest, Workload
 from gputop.results.ladder import Ladder
-from gputop.results.records import Gate, Window
+from gputop.results.records import Ceilings, Gate, Window
 from gputop.util.errors import UsageError, WorkerLost
-from tests.tui.fake.records import DEVICE, RUNGS, WORKLOAD, WRONG_KERNEL, gate_of, view_of, window_of
+from tests.tui.fake.records import (
+    CEILINGS,
+    DEVICE,
+    RUNGS,
+    WORKLOAD,
+    WRONG_KERNEL,
+    gate_of,
+    view_of,
+    window_of,
+)
 
 T = TypeVar("T", bound=Message)
 IMPOSSIBLE = ("batch", "999")
@@ -110,6 +119,10 @@ class ReplayedClient:
         self.calls.append(f"check {view_of(request).word}")
         checked = PlanRequest("cpu-blas", (), (("w1", WRONG_KERNEL),)) if self.check_fails else request
         return _through(Checked(id=4, gate=gate_of(checked)), Checked).gate
+
+    def calibrate(self, *, on_progress: OnProgress | None = None) -> Ceilings:
+        self.calls.append("calibrate")
+        return CEILINGS
 
     def stop(self) -> None:
         self._go_on.set()

@@ -8,6 +8,8 @@ from gputop.plan.choices import PlanView, RungView, SiteView, ToggleView
 from gputop.plan.types import Dims, PlanRequest, Verdict, Workload
 from gputop.results.records import (
     SCHEMA_PHASES,
+    Ceiling,
+    Ceilings,
     Comparison,
     Delta,
     DeviceFacts,
@@ -22,6 +24,12 @@ from gputop.results.records import (
 WORKLOAD = Workload("gpt2-small", Dims(12, 768, 12, 3072, 128, 256))
 TIME_UTC = "2026-01-02T03:04:05Z"
 DEVICE = DeviceFacts("cpu", "AMD EPYC 9R14", sm_count=2, versions="numpy 2.4.6")
+CEILINGS = Ceilings(
+    DEVICE.name,
+    None,
+    TIME_UTC,
+    (Ceiling("dram_read", 2e10, "B/s", "read"), Ceiling("fp32", 6e11, "FLOP/s", "sgemm")),
+)
 HEALTH = Health(sm_clock_hz=3.7e9)
 NO_COPY = "there is one copy of the weights on this backend"
 WRONG_KERNEL = "gemm-wrong"
@@ -54,7 +62,13 @@ PHASES = (
 
 RUNGS = (
     RungView("cpu-loops", 0, "ladder", "One core, plain loops over rows: the pass before anything was done."),
-    RungView("cpu-transposed", 1, "ladder", "Weights turned so that the inner loop reads them in order."),
+    RungView(
+        "cpu-transposed",
+        1,
+        "ladder",
+        "Weights turned so that the inner loop reads them in order.",
+        before="cpu-loops",
+    ),
     RungView("cpu-blas", 2, "ladder", "Every product handed to BLAS on one thread."),
     RungView("cpu-threads", 3, "ladder", "The same products on every core."),
     RungView("cpu-fused", 4, "ladder", "Query, key and value as one product of three times the width."),
@@ -238,6 +252,7 @@ def _phase_row(
         timer="perf_counter", floor_s=phase.floor_s, floor_term="compute", efficiency=phase.floor_s / time_s,
         binds=phase.binds, runner_up="launch", unexplained_s=0.2 * time_s, compute_s=phase.floor_s,
         dram_s=0.8 * time_s if phase.binds == "dram" else 0.3 * time_s, launch_s=phase.count * 1e-6,
+        flops=6e11 * phase.floor_s, dram_bytes=2e9 * phase.floor_s,
     )  # fmt: skip
     return _with_delta(row, delta_of(phase.name, request, pinned)) if pinned is not None else row
 

@@ -1,0 +1,264 @@
+"""Two plans phase by phase, and every change of the current plan that was measured, against the A/A floor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import exp, log
+from typing import ClassVar
+
+from rich.style import Style
+from rich.text import Text
+from textual.binding import BindingType
+
+from gputop.results.records import TOTAL_ROWS, Delta, Row, Window
+from gputop.tui.actions import bindings_of
+from gputop.tui.format import middle_cut, time_unit
+from gputop.tui.palette import BAD, FAINT, GOOD, MUTED, TEXT, VERDICTS
+from gputop.tui.state import State, View
+from gputop.tui.views.pane import ViewPane
+from gputop.util.units import ratio_within, seconds
+
+NAME_WIDTH = 16
+FIGURES_WIDTH = 44
+LEAST_CHANGE_S = 5e-8
+"""Smaller differences are added up in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A plan that was paired with the current one."""
+
+    name: str
+    ratio: float
+    """Time of the current plan / time of that one: above 1, that one is faster."""
+    lo: float | None
+    hi: float | None
+    verdict: str
+    aa_floor: float | None
+
+
+def diff_text(state: State, width: int) -> Text:
+    """Return the paired difference of the window on the screen, phase by phase, then the changes tried."""
+    window = state.window
+    parts = []
+    if window is not None and window.comparison is not None:
+        parts.append(Text("\n").join(_diff_lines(window, width)))
+    else:
+        parts.append(
+            Text(
+                "This window has one plan. Choose a rung or flip something: the next window pairs two.",
+                Style(color=MUTED),
+            )
+        )
+    steps = measured_steps(state)
+    if steps:
+        parts.append(Text("\n").join(_ablation_lines(state, steps, width)))
+    return Text("\n\n").join(parts)
+
+
+def _diff_lines(window: Window, width: int) -> Iterator[Text]:
+    comparison = window.comparison
+    assert comparison is not None
+    current = window.lane("current")
+    rows = {row.phase: row for row in current.rows} if current else {}
+    device = comparison.get("device")
+    unit = time_unit([device.a_s, device.b_s] if device else ())
+    yield Text.assemble(
+        (f"{comparison.plan_a} ◆ → {comparison.plan_b} ▸", Style(color=TEXT, bold=True)),
+        (f"   paired in window {window.number}, 99 %, {unit.name}", Style(color=MUTED)),
+    )
+    changes = {
+        row.phase: row for row in rows.values() if row.delta_s is not None and row.phase not in TOTAL_ROWS
+    }
+    largest = max((abs(row.delta_s or 0.0) for row in changes.values()), default=0.0)
+    largest = max(largest, abs(device.delta_s) if device and device.delta_s else 0.0)
+    room = max(10, width - NAME_WIDTH - FIGURES_WIDTH - 2)
+    if device is not None:
+        yield _change(
+            "device", device.a_s, device.b_s, device.delta_s, device.verdict, largest, room, bold=True
+        )
+    gaps = _gap_change(window)
+    if gaps is not None:
+        yield _change("  gaps", *gaps, "", largest, room)
+    small: list[Row] = []
+    for row in sorted(changes.values(), key=lambda row: -abs(row.delta_s or 0.0)):
+        if abs(row.delta_s or 0.0) < LEAST_CHANGE_S:
+            small.append(row)
+            continue
+        before = row.time_s - row.delta_s if row.time_s is not None and row.delta_s is not None else None
+        yield _change(f"  {row.phase}", before, row.time_s, row.delta_s, row.verdict or "", largest, room)
+    if small:
+        total = sum(row.delta_s or 0.0 for row in small)
+        yield Text(f"  {len(small)} others add up to {unit.signed(total)} {unit.name}", Style(color=FAINT))
+    unpaired = [name for name, row in rows.items() if name not in TOTAL_ROWS and row.delta_s is None]
+    if unpaired:
+        yield Text(f"  only one of the plans times {', '.join(unpaired)} alone", Style(color=FAINT))
+    wall = comparison.get("wall")
+    if wall is not None:
+        yield _wall(wall)
+
+
+def _gap_change(window: Window) -> tuple[float | None, float | None, float | None] | None:
+    lanes = {lane.role: {row.phase: row.time_s for row in lane.rows} for lane in window.lanes}
+    before, after = (lanes.get(role, {}).get("gaps") for role in ("pinned", "current"))
+    if before is None or after is None:
+        return None
+    return before, after, after - before
+
+
+def _change(
+    name: str,
+    before_s: float | None,
+    after_s: float | None,
+    delta_s: float | None,
+    verdict: str,
+    largest: float,
+    room: int,
+    bold: bool = False,
+) -> Text:
+    unit = time_unit([before_s, after_s, largest])
+    mark = VERDICTS.get(verdict)
+    line = Text(f"{middle_cut(name, NAME_WIDTH):<{NAME_WIDTH}}", Style(color=TEXT, bold=bold), no_wrap=True)
+    line.append(
+        f"{unit.write(before_s):>9} → {unit.write(after_s):>9} {unit.signed(delta_s):>10} ",
+        Style(color=MUTED),
+    )
+    line.append(f"{mark.symbol if mark else ' '} ", Style(color=mark.color if mark else MUTED))
+    half = room // 2
+    if delta_s is None or largest <= 0:
+        return line
+    length = min(half, round(half * abs(delta_s) / largest))
+    left = "█" * length if delta_s < 0 else ""
+    right = "█" * length if delta_s > 0 else ""
+    line.append(f"{left:>{half}}", Style(color=GOOD)).append("│", Style(color=FAINT)).append(
+        right, Style(color=BAD)
+    )
+    return line
+
+
+def _wall(wall: Delta) -> Text:
+    mark = VERDICTS[wall.verdict]
+    line = Text(f"{'wall':<{NAME_WIDTH}}", Style(color=TEXT))
+    line.append(f"{seconds(wall.a_s)} → {seconds(wall.b_s)}  ", Style(color=MUTED))
+    line.append(f"{mark.symbol} {wall.verdict}", Style(color=mark.color))
+    if wall.ratio is not None and wall.verdict != "UNRESOLVED":
+        line.append(f" {ratio_within(wall.ratio, wall.ratio_lo, wall.ratio_hi)}", Style(color=MUTED))
+    if wall.status:
+        line.append(f"  {wall.status}", Style(color=MUTED))
+    return line
+
+
+def measured_steps(state: State) -> tuple[Step, ...]:
+    """Return every plan that was paired with the current one in a window, and ladder rungs next to it."""
+    word = state.current_word or ""
+    found: dict[str, Step] = {}
+    here = state.ladder.get(word)
+    for entry in state.ladder.values():
+        if entry.before == word and entry.ratio_before:
+            found[entry.rung] = Step(
+                entry.rung,
+                entry.ratio_before,
+                entry.ratio_before_lo,
+                entry.ratio_before_hi,
+                entry.verdict,
+                entry.aa_floor,
+            )
+    if here is not None and here.before and here.ratio_before:
+        lo, hi = here.ratio_before_lo, here.ratio_before_hi
+        back = Step(
+            here.before,
+            1 / here.ratio_before,
+            1 / hi if hi else None,
+            1 / lo if lo else None,
+            "",
+            here.aa_floor,
+        )
+        found.setdefault(here.before, back)
+    for window in (*state.recorded, *(seen.shot.window for seen in state.seen.values())):
+        step = _step_of(window, word)
+        if step is not None:
+            found[step.name] = step
+    return tuple(sorted(found.values(), key=lambda step: -step.ratio))
+
+
+def _step_of(window: Window, word: str) -> Step | None:
+    delta = window.comparison.get("device") if window.comparison else None
+    if window.comparison is None or delta is None or not delta.ratio:
+        return None
+    if window.comparison.plan_a == word:
+        return Step(
+            window.comparison.plan_b,
+            delta.ratio,
+            delta.ratio_lo,
+            delta.ratio_hi,
+            delta.verdict,
+            delta.aa_floor,
+        )
+    if window.comparison.plan_b == word:
+        turned = {"FASTER": "SLOWER", "SLOWER": "FASTER"}.get(delta.verdict, delta.verdict)
+        lo, hi = (1 / end if end else None for end in (delta.ratio_hi, delta.ratio_lo))
+        return Step(window.comparison.plan_a, 1 / delta.ratio, lo, hi, turned, delta.aa_floor)
+    return None
+
+
+def _ablation_lines(state: State, steps: tuple[Step, ...], width: int) -> Iterator[Text]:
+    yield Text.assemble(
+        (f"changes of {state.current_word}", Style(color=TEXT, bold=True)),
+        (
+            "   each paired with it; right of 1 is faster; ▒ what copies of one plan differ by",
+            Style(color=MUTED),
+        ),
+    )
+    room = max(20, width - 58)
+    ends = [value for step in steps for value in (step.ratio, step.lo, step.hi) if value]
+    far = min(log(4), max(0.05, *(abs(log(value)) for value in ends)) * 1.1)
+
+    def column(value: float) -> int:
+        share = (max(-far, min(far, log(value))) + far) / (2 * far)
+        return round(share * (room - 1))
+
+    scale = [" "] * room
+    for value in (exp(-far), 1.0, exp(far)):
+        label = f"{value:.2g}×"
+        at = max(0, min(room - len(label), column(value) - len(label) // 2))
+        scale[at : at + len(label)] = label
+    yield Text(" " * 57 + "".join(scale), Style(color=FAINT))
+    for step in steps:
+        mark = VERDICTS.get(step.verdict) or VERDICTS["FASTER" if step.ratio > 1 else "SLOWER"]
+        line = Text(f"{middle_cut(step.name, 24):<25}", Style(color=TEXT), no_wrap=True)
+        line.append(
+            f"{mark.symbol} {ratio_within(step.ratio, step.lo, step.hi):<29} ", Style(color=mark.color)
+        )
+        cells, colors = [" "] * room, [FAINT] * room
+        if step.aa_floor:
+            for i in range(column(exp(-step.aa_floor)), column(exp(step.aa_floor)) + 1):
+                cells[i] = "▒"
+        cells[column(1.0)] = "│"
+        if step.lo and step.hi:
+            for i in range(column(step.lo), column(step.hi) + 1):
+                cells[i], colors[i] = "─", mark.color
+            cells[column(step.lo)], cells[column(step.hi)] = "├", "┤"
+        cells[column(step.ratio)], colors[column(step.ratio)] = "●", mark.color
+        for cell, color in zip(cells, colors, strict=True):
+            line.append(cell, Style(color=color))
+        yield line
+
+
+class DiffView(ViewPane):
+    """Scrolls if the terminal is short."""
+
+    view: ClassVar[View] = "diff"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("diff")
+
+    def draw(self, state: State, width: int, height: int) -> Text:
+        text = diff_text(state, width)
+        return Text(text.plain, Style(color=FAINT)) if state.pending else text
+
+    def explain(self, state: State) -> str:
+        pinned = state.pinned_word
+        return (
+            f"Pinned: {pinned}; p pins the current plan, 1 goes back."
+            if pinned
+            else "p pins a plan, so that others are paired with it."
+        )
