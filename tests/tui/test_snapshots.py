@@ -41,6 +41,9 @@ def canned(tmp_path: Path, request: PlanRequest | None = None) -> GputopApp:
 
 async def first_window(pilot: Driver) -> None:
     await until_shown(pilot, "13.4")
+    app = pilot.app
+    assert isinstance(app, GputopApp)
+    await until(pilot, lambda: app.state.ceilings is not None and app.is_drawn, "the ceilings")
 
 
 async def paired(pilot: Driver) -> None:
