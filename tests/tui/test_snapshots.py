@@ -44,6 +44,7 @@ async def first_window(pilot: Driver) -> None:
     app = pilot.app
     assert isinstance(app, GputopApp)
     await until(pilot, lambda: app.state.ceilings is not None and app.is_drawn, "the ceilings")
+    await pilot.pause()
 
 
 async def paired(pilot: Driver) -> None:

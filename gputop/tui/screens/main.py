@@ -180,7 +180,7 @@ class MainScreen(Screen[None]):
         self.query_one(Failure).display = bool(failed)
         self._table("phases").display = not failed
         self.query_one(TotalsLine).display = not failed
-        self.query_one(TotalsLine).show(state, self.query_one("#right").content_size.width)
+        self.query_one(TotalsLine).show(state)
         self.query_one(SplitWarning).show(state)
         self.query_one(LadderStrip).show(state)
         self.query_one(DetailView).show(state)

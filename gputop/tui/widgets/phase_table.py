@@ -291,8 +291,16 @@ def failure(state: State) -> Text:
 class TotalsLine(CachedStatic):
     """The line below the phases that adds them up."""
 
-    def show(self, state: State, width: int) -> None:
-        self.put(totals_line(state, width))
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._state = State()
+
+    def show(self, state: State) -> None:
+        self._state = state
+        self.put(totals_line(state, self.content_size.width))
+
+    def on_resize(self) -> None:
+        self.show(self._state)
 
 
 class SplitWarning(CachedStatic):
