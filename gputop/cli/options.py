@@ -33,24 +33,33 @@ def add_plan_options(parser: ArgumentParser, *, rung: bool = True) -> None:
         "--device", metavar="INDEX|UUID|FILE", help="which device, where there are several; which recording"
     )
     add_workload_option(group)
-    group.add_argument("--batch", type=whole_number, metavar="N", help="sequences in one pass")
+    add_batch_option(group)
     if rung:
         group.add_argument(
             "--rung", type=_word, metavar="ID[,...]",
             help="a named plan (`gputop list rungs`), or a plan in one word as compare takes it",
         )  # fmt: skip
-    group.add_argument(
+    add_change_options(group)
+    group.add_argument("--remote", metavar="HOST", help="measure on HOST, through `ssh HOST gputop worker`")
+
+
+def add_batch_option(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--batch", type=whole_number, metavar="N", help="sequences in one pass")
+
+
+def add_change_options(parser: argparse._ActionsContainer) -> None:
+    """How a plan differs from its rung, and whose kernels it runs."""
+    parser.add_argument(
         "--set", dest="sets", action="append", default=[], type=_pair("TOGGLE=VALUE"), metavar="TOGGLE=VALUE",
         help="flip a toggle of the plan (repeatable)",
     )  # fmt: skip
-    group.add_argument(
+    parser.add_argument(
         "--use", dest="uses", action="append", default=[], type=_pair("SITE=KERNEL"), metavar="SITE=KERNEL",
         help="choose the kernel of a site (repeatable)",
     )  # fmt: skip
-    group.add_argument(
+    parser.add_argument(
         "--kernels", dest="kernels_dir", metavar="DIR", help="your own .cu files, each in place of ours there"
     )
-    group.add_argument("--remote", metavar="HOST", help="measure on HOST, through `ssh HOST gputop worker`")
 
 
 def add_backend_option(parser: argparse._ActionsContainer) -> None:

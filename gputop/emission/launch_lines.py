@@ -1,0 +1,187 @@
+"""The launches of a pass as C++ lines, equal layers as one loop, and as a table for the file's header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+
+from gputop.backends.cuda.bind import step_launches
+from gputop.emission.arguments import LAYER, Place, expressions
+from gputop.emission.cpp_text import WIDTH, identifier, wrapped
+from gputop.emission.kernel_sources import KernelSources, namespace
+from gputop.phases import phases
+from gputop.plan.types import Dims, Launch, Plan, Step
+
+INDENT = "    "
+CODE_WIDTH = WIDTH - 2 * len(INDENT)
+"""What a statement in a loop in a function has."""
+LIBRARY_CALLS = {
+    ("cublas", "gemm"): "cublas_gemm",
+    ("cublaslt", "gemm"): "cublaslt_gemm",
+    ("cublaslt", "gemm_best"): "cublaslt_gemm",
+}
+"""(library, operation) of a launch -> the function of templates/<library>.cu that does it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepLaunches:
+    """One step of the pass with what it launches."""
+
+    step: Step
+    launches: tuple[Launch, ...]
+    layer: int | None
+    """None for a step that stands outside the layers."""
+
+    @property
+    def site(self) -> str:
+        return self.step.site
+
+
+def pass_launches(steps: Iterable[Step], plan: Plan, dims: Dims) -> tuple[StepLaunches, ...]:
+    """Every step with its launches."""
+    in_layers = {phase.name for phase in phases() if phase.place == "layer"}
+    return tuple(
+        StepLaunches(
+            step,
+            step_launches(step, plan, dims),
+            step.tasks[0].layer if all(task.site.phase in in_layers for task in step.tasks) else None,
+        )
+        for step in steps
+    )
+
+
+def workspace_names(launches: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """(site, name) -> variable: the name alone if one site only has it, else with the site before it."""
+    keys = tuple(launches)
+    often = [name for _, name in keys]
+    return {
+        (site, name): identifier(name) if often.count(name) == 1 else f"{identifier(site)}_{identifier(name)}"
+        for site, name in keys
+    }
+
+
+def pass_lines(
+    steps: Iterable[StepLaunches],
+    plan: Plan,
+    sources: KernelSources,
+    workspaces: Mapping[tuple[str, str], str],
+) -> list[str]:
+    """The function that enqueues a pass."""
+    lines = ["// The pass: every launch, in order.", "void enqueue_pass() {"]
+    for first, count, body in _runs(_blocks(steps, plan, sources, workspaces)):
+        if first is None or count == 1:
+            lines += (INDENT + line for line in _of_layer(body, first or 0))
+            continue
+        lines.append(f"{INDENT}for (int {LAYER} = {first}; {LAYER} < {first + count}; ++{LAYER}) {{")
+        lines += (2 * INDENT + line for line in body)
+        lines.append(f"{INDENT}}}")
+    return [*lines, "}"]
+
+
+def launch_table(steps: Iterable[StepLaunches], plan: Plan) -> list[str]:
+    """A line for each different launch of a site: how often, which kernel, which geometry."""
+    counts: dict[tuple[str, ...], int] = {}
+    for entry in steps:
+        for launch in entry.launches:
+            row = _row(entry, launch, plan)
+            counts[row] = counts.get(row, 0) + 1
+    heads = ("site", "launches", "kernel", "grid", "block", "shared", "with")
+    rows = [heads, *((row[0], str(count), *row[1:]) for row, count in counts.items())]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
+def _row(entry: StepLaunches, launch: Launch, plan: Plan) -> tuple[str, ...]:
+    site = entry.site if len(entry.step.tasks) == 1 else f"{len(entry.step.tasks)} tasks"
+    if launch.library:
+        return site, f"{launch.library} {launch.entry}", "", "", "", ""
+    grid = "x".join(map(str, launch.grid)) if any(launch.grid) else "one wave"
+    block = "x".join(map(str, launch.block))
+    smem = f"{launch.smem_bytes} B" if launch.smem_bytes else ""
+    return site, launch.entry, grid, block, smem, ", ".join(_words(launch, plan))
+
+
+def _words(launch: Launch, plan: Plan) -> Iterator[str]:
+    if launch.cluster > 1:
+        yield f"clusters of {launch.cluster}"
+    if launch.cooperative:
+        yield "cooperative"
+    if launch.pdl and plan.pdl:
+        yield "dependent"
+
+
+def _blocks(
+    steps: Iterable[StepLaunches],
+    plan: Plan,
+    sources: KernelSources,
+    workspaces: Mapping[tuple[str, str], str],
+) -> Iterator[tuple[int | None, tuple[str, ...]]]:
+    """(layer or None, its lines): consecutive steps of one layer together."""
+    for layer, group in groupby(steps, key=lambda entry: entry.layer):
+        lines: list[str] = []
+        for entry in group:
+            lines.append(
+                f"// {entry.site}: {entry.step.kernel.name}"
+                if len(entry.step.tasks) == 1
+                else f"// {entry.step.kernel.name}: {len(entry.step.tasks)} tasks in one launch"
+            )
+            place = Place(entry.site, entry.step.tasks[0].layer, workspaces)
+            for launch in entry.launches:
+                lines += _launch_lines(entry.step, launch, plan, sources, place)
+        yield layer, tuple(lines)
+
+
+def _runs(
+    blocks: Iterable[tuple[int | None, tuple[str, ...]]],
+) -> Iterator[tuple[int | None, int, tuple[str, ...]]]:
+    """(first layer, how many, lines) of consecutive layers that are alike."""
+    for (body, outside), group in groupby(blocks, key=lambda block: (block[1], block[0] is None)):
+        layers = [layer for layer, _ in group]
+        yield None if outside else layers[0], len(layers), body
+
+
+def _launch_lines(step: Step, launch: Launch, plan: Plan, sources: KernelSources, place: Place) -> list[str]:
+    arguments = expressions(launch.args, place)
+    if launch.library:
+        call = f"{LIBRARY_CALLS[launch.library, launch.entry]}(GemmArgs{{"
+        return _call(call, f"{arguments}}});")
+    source = launch.source or step.kernel.source
+    kernel, shape = f"{namespace(source)}::{launch.entry}", _shape(launch, plan)
+    heads = [f"launch({kernel}, {shape},"]
+    if len(heads[0]) > CODE_WIDTH:
+        heads = [f"launch({kernel},", f"       {shape},"]
+    return [*heads, *_call(f"       {sources.parameter(source, launch.entry)}{{", f"{arguments}}});")]
+
+
+def _call(opening: str, arguments: str) -> list[str]:
+    """Arguments behind what opens their list, each further line below the first argument."""
+    return wrapped(arguments, opening, " " * len(opening), CODE_WIDTH)
+
+
+def _shape(launch: Launch, plan: Plan) -> str:
+    grid, block = (", ".join(map(str, size)) for size in (launch.grid, launch.block))
+    flags = [
+        name
+        for name, wanted in (("COOPERATIVE", launch.cooperative), ("DEPENDENT", launch.pdl and plan.pdl))
+        if wanted
+    ]
+    extras = [str(launch.smem_bytes), str(launch.cluster), " | ".join(flags) or "PLAIN"]
+    for extra, default in zip(reversed(tuple(extras)), ("PLAIN", "1", "0"), strict=True):
+        if extra != default:
+            break
+        extras.pop()
+    return f"Shape{{{', '.join((f'{{{grid}}}', f'{{{block}}}', *extras))}}}"
+
+
+def _of_layer(lines: Iterable[str], layer: int) -> Iterator[str]:
+    """Lines outside a loop: the layer as a number."""
+    for line in lines:
+        yield re.sub(
+            rf"\[{LAYER}(?: ([+-]) (\d+))?\]",
+            lambda found: f"[{layer + int((found[1] or '+') + (found[2] or '0'))}]",
+            line,
+        )
