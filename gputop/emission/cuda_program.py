@@ -162,7 +162,7 @@ def _target(names: Sequence[str], sources: Sources, arch: str) -> str:
     """`sm_90a` if any source needs it, else `sm_90`. UsageError for a source that does not run on `arch`."""
     targets = [f"sm_{arch}"]
     for name in names:
-        target = arch_of(read_text(sources.find(name), name), arch)
+        target = arch_of(read_text(sources.find(name)), arch)
         if target is None:
             raise UsageError(f"{name} does not run on sm_{arch}. Choose its architecture with --arch.")
         targets.append(target)

@@ -39,7 +39,7 @@ class KernelSources:
         if name in self.kernels:
             return
         path = self.sources.find(name)
-        body = self._without_includes(read_text(path, name), name, path.parent)
+        body = self._without_includes(read_text(path), name, path.parent)
         body = _C_LINKAGE.sub("", body).strip()
         self._bodies[name] = body
         space = namespace(name)
@@ -86,7 +86,7 @@ class KernelSources:
         path = self._find_header(header, included_by, folder)
         if path in self.headers:
             return
-        body = self._without_includes(read_text(path, header), header, path.parent)
+        body = self._without_includes(read_text(path), header, path.parent)
         body = _PRAGMA_ONCE.sub("", body).strip()
         self.headers[path] = f"{rule(f'kernels/include/{header}')}\n{body}\n"
 

@@ -1,0 +1,85 @@
+"""Emitted programs compile with nvcc as their headers say: every rung of ours that an architecture takes.
+
+Usually two rungs for sm_90; with --all-archs every rung, for sm_80 too.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from gputop.backends.cuda.compiler.sources import Sources
+from gputop.emission.cuda_program import cuda_program
+from gputop.model.workloads import WORKLOADS
+from gputop.plan.types import PlanRequest
+from gputop.planner.resolver import Resolver, plan_dims
+from gputop.util.errors import UsageError
+
+DECLARATIONS = Path(__file__).parent / "cublas_declarations"
+USUAL = (("graph", "sm_90"), ("hopper", "sm_90"))
+"""cuBLASLt in a graph; clusters and dependent launches. Both need sm_90a."""
+ARCHS = ("sm_80", "sm_90")
+WARNINGS = ("-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra")
+
+
+@cache
+def nvcc() -> str | None:
+    """The compiler of CUDA's packages or of a toolkit."""
+    try:
+        from cuda.pathfinder import find_nvidia_binary_utility
+    except ImportError:
+        return shutil.which("nvcc")
+    found: str | None = find_nvidia_binary_utility("nvcc")
+    return found or shutil.which("nvcc")
+
+
+@cache
+def library_headers() -> tuple[str, ...]:
+    """Folders of cuBLAS's own headers, else of declarations of what is called."""
+    try:
+        from cuda.pathfinder import find_nvidia_header_directory
+    except ImportError:
+        found = None
+    else:
+        found = find_nvidia_header_directory("cublas")
+    return (f"-I{found or DECLARATIONS}",)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "arch" not in metafunc.fixturenames:
+        return
+    rungs = [rung.id for rung in Resolver.load().rungs_of("cuda") if rung.kind != "peer"]
+    every = [(rung, arch) for rung in rungs for arch in ARCHS]
+    metafunc.parametrize(("rung", "arch"), every if metafunc.config.getoption("--all-archs") else USUAL)
+
+
+@pytest.mark.skipif(nvcc() is None, reason="nvcc is not installed: pip install '.[compile]'")
+@pytest.mark.skipif(shutil.which("g++") is None, reason="nvcc needs a host compiler (g++)")
+def test_an_emitted_program_compiles(rung: str, arch: str, tmp_path: Path) -> None:
+    workload = WORKLOADS[0]
+    resolver = Resolver.load().on(arch)
+    try:
+        plan = resolver.resolve(PlanRequest(rung), workload.dims, "cuda")
+        steps = resolver.steps(plan, plan_dims(workload, plan))
+        program = cuda_program(workload, plan, steps, Sources.before_ours(), arch)
+    except UsageError as error:
+        pytest.skip(f"{rung} on {arch}: {error}")
+    source = tmp_path / "program.cu"
+    source.write_text(program.text)
+    command = (
+        str(nvcc()),
+        *program.build.compile,
+        *WARNINGS,
+        *library_headers(),
+        "-c",
+        str(source),
+        "-o",
+        os.devnull,
+    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=170)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"[-4000:]
