@@ -18,6 +18,7 @@ from gputop.cli.commands import (
     replay,
     run,
     screen,
+    serve,
     worker,
 )
 from gputop.cli.options import DEFAULT_WINDOWS
@@ -34,6 +35,7 @@ COMMANDS: tuple[Command, ...] = (
     doctor.COMMAND,
     record.COMMAND,
     replay.COMMAND,
+    serve.COMMAND,
     worker.COMMAND,
 )
 

@@ -29,6 +29,18 @@ class GateFailed(GputopError):
     exit_code = 1
 
 
+class RequirementFailed(GputopError):
+    """Measured, and what `--require` asks does not hold."""
+
+    exit_code = 1
+
+
+class RequirementUnresolved(GputopError):
+    """Measured, and what `--require` asks is not decided."""
+
+    exit_code = 5
+
+
 class Unavailable(GputopError):
     """The device or library asked for is not on this machine."""
 

@@ -8,6 +8,7 @@ import sys
 from gputop.cli.command import Command
 from gputop.cli.exit_code import exit_code_of
 from gputop.cli.options import add_measuring_options, add_output_options, add_plan_options, with_changes
+from gputop.cli.requirements import require_verdict, verdict_requirement
 from gputop.util.errors import UsageError
 
 
@@ -17,6 +18,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("b", metavar="B", nargs="?", help="the plan to judge")
     parser.add_argument(
         "--aa", action="store_true", help="pair A with an independently prepared copy of itself"
+    )
+    parser.add_argument(
+        "--require",
+        type=verdict_requirement,
+        metavar="faster|not-slower",
+        help="exit 1 if B is not faster than A (or is slower), 5 if that stays undecided",
     )
     add_plan_options(parser, rung=False)
     add_measuring_options(parser)
@@ -28,6 +35,8 @@ def _run(options: argparse.Namespace) -> int:
         raise UsageError("--aa pairs one plan with itself: give one plan, or leave --aa out.")
     if not options.aa and options.b is None:
         raise UsageError("compare needs two plans, or one and --aa for its noise floor.")
+    if options.aa and options.require:
+        raise UsageError("--require judges plan B against plan A: --aa has one plan only.")
 
     from gputop.cli.output import Output
     from gputop.cli.tables.breakdown_lines import compared_lines
@@ -60,6 +69,8 @@ def _run(options: argparse.Namespace) -> int:
         if options.aa:
             print_data(copies_line(comparison))
     output.write(export.compare_csv(comparison), export.compare_json(comparison))
+    if options.require:
+        require_verdict(options.require, comparison)
     return 0
 
 
@@ -71,6 +82,7 @@ COMMAND = Command(
         "gputop compare cpu-blas cpu-blas,fold=on,w2:cpu_loops_gemm",
         "gputop compare cpu-blas --aa",
         "gputop compare graph torch-compile",
+        "gputop compare cpu-blas cpu-fused --windows 3 --require not-slower",
     ),
     add_arguments=_add_arguments,
     run=_run,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gputop.cli.command import Command
 from gputop.cli.exit_code import exit_code_of
 from gputop.cli.options import add_measuring_options, add_output_options, add_plan_options, request_of
+from gputop.cli.requirements import require_share, share_requirement
 
 if TYPE_CHECKING:
     from gputop.plan.choices import PlanView
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--require",
+        type=share_requirement,
+        metavar="floor=SHARE|reach=SHARE",
+        help="exit 1 if the pass takes more than 1/SHARE of that bound, 5 if the bound is unknown",
+    )
     add_plan_options(parser)
     add_measuring_options(parser)
     add_output_options(parser)
@@ -48,7 +55,10 @@ def _run(options: argparse.Namespace) -> int:
             if not gates[-1].ok:
                 break
     output.write(export.phase_csv(rows), export.phase_json(rows))
-    return exit_code_of(gates)
+    code = exit_code_of(gates)
+    if options.require:
+        require_share(options.require, rows)
+    return code
 
 
 def _untimed(window: Window, lane: PlanResult, view: PlanView, workload: Workload) -> Row:

@@ -25,7 +25,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_measuring_options(parser)
     add_output_options(parser)
     # So that one who asks for a number is told from one who does not.
-    parser.set_defaults(windows=None)
+    parser.set_defaults(windows=None, require=None)
 
 
 def _run(options: argparse.Namespace) -> int:
