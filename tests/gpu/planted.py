@@ -94,6 +94,8 @@ FLASH_TENSOR = "oracle-tf32,attention:attention_flash_tensor"
 FLASH_WARPS = "coalesced,attention:attention_flash_warps"
 FP32_K_MAJOR = "naive,w1:gemm_fp32_k_major_8x8_2"
 FP32_CLUSTER = "naive,w1:gemm_fp32_cluster_8x8_2"
+FP32_SLICES = "naive,w1:gemm_fp32_slices_48_1"
+FP32_SLICES_CLUSTER = "naive,w1:gemm_fp32_slices_24_2"
 FIRST = " of layer 0"
 
 MISSING_BARRIERS = (
@@ -128,6 +130,21 @@ MISSING_BARRIERS = (
         "missing cluster barrier", "gemm/11_fp32_cluster.cu", ("    cluster_arrive_release();\n", ""),
         FP32_CLUSTER, "w1" + FIRST, late=late_warp("Tile::multiply(args, shared,", "rank == 1"),
         also=(("        if (must_wait) cluster_wait_acquire();\n", ""),),
+    ),
+    Fault(
+        "missing wait for the first stage", "gemm/26_fp32_slices.cu",
+        ("        cp_async_wait_group<STAGES - 1>();\n", ""), FP32_SLICES, "",
+    ),
+    Fault(
+        "missing barrier", "gemm/26_fp32_slices.cu",
+        without_barrier("load_operands(operands, threadIdx.x, FLOAT4S);\n        ", "#pragma unroll"),
+        FP32_SLICES, "w1" + FIRST, late=late_warp("Accumulators acc = {};"),
+    ),
+    Fault(
+        "missing cluster barrier", "gemm/26_fp32_slices.cu", ("        cluster_arrive_release();\n", ""),
+        FP32_SLICES_CLUSTER, "w1" + FIRST, late=late_warp("Accumulators acc = {};", "rank == 1"),
+        also=(("        load_operands(operands, begin, end);\n        cluster_wait_acquire();\n",
+               "        load_operands(operands, begin, end);\n"),),
     ),
     Fault(
         "missing barrier", "gemm/11_fp32_k_major.cu",
@@ -213,6 +230,15 @@ SKIPPED = (
     Fault(
         "skipped last part", "gemm/11_fp32_cluster.cu",
         ("if (split < args.splits)", "if (split + 1 < args.splits)"), FP32_CLUSTER, "w1" + FIRST,
+    ),
+    Fault(
+        "skipped last warp's part", "gemm/26_fp32_slices.cu",
+        ("for (int i = 1; i < WARPS; ++i)", "for (int i = 1; i + 1 < WARPS; ++i)"), FP32_SLICES, "w1" + FIRST,
+    ),
+    Fault(
+        "skipped last block's part", "gemm/26_fp32_slices.cu",
+        ("if (split < args.splits) acc = add", "if (split + 1 < args.splits) acc = add"),
+        FP32_SLICES_CLUSTER, "w1" + FIRST,
     ),
     Fault(
         "skipped last part", "gemm/11_warpgroup.cu",

@@ -37,6 +37,8 @@ OF_MIXED_RUNGS = (
     "w2:gemm_k_major_short_8,head:gemm_one_row_k_major",
     "naive,fused_qkv=on,qkv:gemm_fp32_k_major_8x8_2,wo:gemm_fp32_k_major_half_4,"
     "w1:gemm_fp32_cluster_8x8_2,w2:gemm_fp32_cluster_8x4_8,attention:attention_flash_warps",
+    "naive,fused_qkv=on,qkv:gemm_fp32_slices_36_1,wo:gemm_fp32_slices_24_2,w1:gemm_fp32_slices_48_1,"
+    "w2:gemm_fp32_slices_52_4",
 )
 """Our kernels with shared memory in rungs that call a library too."""
 

@@ -27,6 +27,10 @@ FP32_CLUSTERS = (
     "qkv:gemm_fp32_cluster_8x6_4,wo:gemm_fp32_cluster_8x4_8,w1:gemm_fp32_cluster_8x8_4,"
     "w2:gemm_fp32_cluster_8x4_8,kv:gemm_fp32_cluster_8x8_5"
 )
+FP32_SLICES = (
+    "qkv:gemm_fp32_slices_48_2,wo:gemm_fp32_slices_24_2,w1:gemm_fp32_slices_36_1,"
+    "w2:gemm_fp32_slices_40_3,kv:gemm_fp32_slices_24_1"
+)
 VARIANTS = (
     "naive,graph=on",
     "coalesced,fold=on,prune=on,batch=4",
@@ -40,6 +44,7 @@ VARIANTS = (
     f"graph,pdl=on,batch=4,{TF32_PRODUCTS},{ROW_PRODUCTS}",
     f"graph,pdl=on,math=fp32,attention:attention_flash,{FP32_PRODUCTS},{ROW_PRODUCTS}",
     f"graph,pdl=on,math=fp32,attention:attention_flash,{FP32_CLUSTERS},{ROW_PRODUCTS}",
+    f"graph,pdl=on,math=fp32,batch=2,{FP32_SLICES},{ROW_PRODUCTS}",
 )
 
 

@@ -368,6 +368,7 @@ def test_counts_of_the_sites_are_those_of_the_pass(layers: int, pruned: bool) ->
         ("sm_120", "graph", "w2", "cublaslt"),
         ("sm_90", "graph,math=fp32", "wo", "gemm_fp32_cluster_8x4_8"),
         ("sm_89", "graph,math=fp32", "wo", "gemm_fp32_k_major_half_8"),
+        ("sm_90", "fp32-slices", "w2", "gemm_fp32_slices_52_4"),
         ("sm_90", "graph,math=fp32", "attention", "attention_flash_warps"),
         ("sm_90", "graph,batch=2", "w2", "cublaslt"),
         ("sm_90", "tournament", "qkv", "cublaslt_best"),

@@ -33,6 +33,14 @@ GPT2, MINI = (parse_workload(name).dims for name in ("gpt2-small", "mini"))
     [
         ("gemm_fp32_cluster_8x8_2", "head", GPT2, "needs rows a multiple of 64, and head has 1"),
         ("gemm_fp32_cluster_8x6_2", "w1", MINI, "needs columns a multiple of 48, and w1 has 1024"),
+        ("gemm_fp32_slices_52_4", "w2", GPT2, None),
+        ("gemm_fp32_slices_52_4", "wo", MINI, "divides the inner axis by 32, and wo has 256"),
+        (
+            "gemm_fp32_slices_52_4",
+            "w2",
+            replace(MINI, d_model=48, heads=3),
+            "needs 52 columns or more, and w2 has 48",
+        ),
         ("gemm_warpgroup_112_16", "wo", MINI, "divides the inner axis by 16, and wo has 256"),
         ("gemm_warpgroup_112_16", "wo", replace(MINI, seq=256), "takes up to 128 rows, and wo has 256"),
         ("gemm_warpgroup_112_16", "wo", GPT2, None),
