@@ -129,6 +129,7 @@ def cuda_program(
         *(template(f"{name}.cu") for name in libraries),
         template("weights.cu"),
         "\n".join((*draw_tables(plan, dims), "", *fold_table(plan))),
+        template("draw_all_weights.cu"),
         "\n".join(activation_memory(plan, dims, scratch, workspaces)),
         f"void open_libraries() {{{''.join(f' open_{name}();' for name in libraries)} }}",
         "\n".join(pass_lines(launched, plan, kernels, workspaces)),

@@ -43,9 +43,9 @@ def model_lines(workload: Workload) -> Iterator[str]:
     dims = workload.dims
     yield (
         f"Model {workload.name}: {dims.layers} layers, d_model {dims.d_model}, {dims.heads} heads, "
-        f"d_ff {dims.d_ff}, seq {dims.seq}, vocab {dims.vocab}; "
-        f"weights and tokens drawn from seed {workload.seed}."
+        f"d_ff {dims.d_ff}, seq {dims.seq}, vocab {dims.vocab}."
     )
+    yield f"Weights and tokens are drawn from seed {workload.seed}."
 
 
 def what_it_prints(workload: Workload, tolerance: float) -> str:

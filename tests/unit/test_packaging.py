@@ -18,7 +18,7 @@ from gputop import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-CODE = (".py", ".tcss", ".typed", ".cu", ".cuh")
+CODE = (".py", ".tcss", ".typed", ".cu", ".cuh", ".c")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 
 

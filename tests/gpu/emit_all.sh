@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Every rung of ours as an emitted program, on this machine's GPU: tests/gpu/emit_all.sh FOLDER [RUNG...]
+#
+# For each rung: `gputop emit`, nvcc, the program, `gputop run`, and the program once more. A table then says whether
+# both print the same logits and how their device times compare; it also stands in FOLDER/summary.txt, and what each
+# step said in a file beside it. A graph is held to 2 % of gputop's device time, other rungs' times are only shown.
+#
+# Needs nvcc and, for rungs that call them, the headers and libraries of cuBLAS: those of a CUDA toolkit, or of the
+# packages that gputop's extras install. PYTHON chooses the interpreter, ARCH the architecture (default: this GPU's).
+# Exit code 1 if a rung does not build, gives other logits or misses its time; 3 without a usable GPU or nvcc.
+set -u
+out=${1:?usage: emit_all.sh FOLDER [RUNG...]}
+shift
+python=${PYTHON:-python3}
+case $python in */*) python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python") ;; esac
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+cd "$(dirname "$0")/../.." || exit 2
+
+missing=$("$python" -c 'from gputop.backends.cuda import available; print(available() or "")') || exit
+[ -z "$missing" ] || { echo "emit_all.sh: $missing" >&2; exit 3; }
+toolkit=$("$python" -m tests.gpu.emitted tools "$out") || exit
+nvcc=$(echo "$toolkit" | head -n 1)
+flags=$(echo "$toolkit" | tail -n +2)
+arch=${ARCH:-$("$python" -m tests.gpu.emitted arch)}
+rungs=${*:-$("$python" -m tests.gpu.emitted rungs "$arch")}
+
+gputop() { "$python" -m gputop "$@"; }
+
+# The build command stands in the file's header; nvcc and where cuBLAS lies are this machine's own.
+build() {
+    local command
+    command=$(sed -n 's|^//   nvcc ||p' "$1.cu" | head -n 1)
+    # shellcheck disable=SC2086  # flags are words
+    (cd "$out" && "$nvcc" $command $flags)
+}
+
+for rung in $rungs; do
+    echo "$rung" >&2
+    gputop emit "$rung" --arch "$arch" -o "$out/$rung.cu" > "$out/$rung.emit.txt" 2>&1 &&
+        build "$out/$rung" > "$out/$rung.build.txt" 2>&1 || continue
+    "$out/$rung" > "$out/$rung.before.txt" 2>&1
+    gputop run --backend cuda --rung "$rung" --seconds 4 --csv "$out/$rung.csv" > "$out/$rung.run.txt" 2>&1
+    "$out/$rung" > "$out/$rung.after.txt" 2>&1
+done
+# shellcheck disable=SC2086  # rungs are words
+"$python" -m tests.gpu.emitted compare "$out" $rungs | tee "$out/summary.txt"
+exit "${PIPESTATUS[0]}"
