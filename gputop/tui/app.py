@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from types import FrameType
 from typing import Any, ClassVar
 
@@ -26,6 +27,7 @@ from gputop.results.records import Row
 from gputop.tui import facts
 from gputop.tui import state as states
 from gputop.tui.actions import ACTIONS, bindings_of
+from gputop.tui.find import Found, findable
 from gputop.tui.measure_thread import Measurer, MeasureRequest, Sampler
 from gputop.tui.messages import (
     CannotOpen,
@@ -381,15 +383,13 @@ class GputopApp(App[int]):
 
     def action_recording(self) -> None:
         """The recording in the device's place, or the device again."""
-        shown = replace(
-            self._started_with,
-            backend="replay",
-            device=RECORDING,
-            request=None,
-            batch=None,
-            kernels_dir=None,
-        )
+        shown = self._recording_options(RECORDING)
         self._sampler.reopen(self._started_with if self.options == shown else shown)
+
+    def _recording_options(self, name: str) -> Options:
+        return replace(
+            self._started_with, backend="replay", device=name, request=None, batch=None, kernels_dir=None
+        )
 
     def action_put_away(self) -> None:
         """Go one step back: away with a message, then with a pane over the others, then to the phases."""
@@ -460,7 +460,8 @@ class GputopApp(App[int]):
         self._notice("q leaves gputop; esc first where a dialog is open.")
 
     def action_help(self) -> None:
-        self.push_screen(HelpScreen())
+        focused = self._main.focused
+        self.push_screen(HelpScreen(focused.id or "" if focused is not None else ""))
 
     def action_export(self) -> None:
         shot, lane = self.state.shot, self.state.lane
@@ -482,6 +483,22 @@ class GputopApp(App[int]):
             if action.view is not None or action.name == "command_palette" or action.idle(self.state):
                 continue
             yield SystemCommand(action.label, action.doc, self._run(action.name))
+        for found in findable(self.state):
+            yield SystemCommand(found.title, found.doc, partial(self.call_later, self._go_to, found))
+
+    def _go_to(self, found: Found) -> None:
+        """Do what choosing a thing that was found means."""
+        go: dict[str, Callable[[], None]] = {
+            "rung": lambda: self._choose_rung(found.name),
+            "plan": lambda: self.apply(states.choose_plan(self.state, found.name)),
+            "phase": lambda: self._inspect(found.name),
+            "kernel": lambda: self.apply(states.with_kernel(self.state, found.value, found.name)),
+            "toggle": lambda: self.apply(states.with_toggle(self.state, found.name, found.value)),
+            "recording": lambda: self._sampler.reopen(self._recording_options(found.name)),
+            "column": lambda: self._notice(f"{found.name}: {found.doc}"),
+            "word": lambda: self._notice(f"{found.name}: {found.doc}"),
+        }
+        go[found.kind]()
 
     def _run(self, name: str) -> Callable[[], object]:
         return lambda: self.call_later(self.run_action, name)

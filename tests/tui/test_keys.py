@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from textual.widgets import OptionList
+from textual.widgets import Input, OptionList
 
 from gputop.plan.choices import SiteView
 from gputop.plan.types import PlanRequest
@@ -331,6 +331,41 @@ async def test_the_palette_has_the_actions(running: Running) -> None:
         await until_shown(pilot, "Hold the window on the screen")
         await pilot.press("down", "enter")
         await until_shown(pilot, "FROZEN")
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        ("rung cpu-threads", "cpu-threads is FASTER"),
+        ("phase attention", "attention · attention-numpy"),
+        ("toggle prune=on", "cpu-blas,prune=on is FASTER"),
+        ("kernel gemm-loops at w1", "cpu-blas,w1:gemm-loops is"),
+        ("word split-K", "! split-K: The inner axis"),
+        ("column time_mad_s", "! time_mad_s: Median absolute deviation"),
+    ],
+)
+async def test_slash_finds_things_and_goes_to_them(running: Running, typed: str, shown: str) -> None:
+    async with running() as (app, pilot, _):
+        await pilot.press("slash")
+        await until(pilot, lambda: len(app.screen_stack) == 3, "the search")
+        app.screen.query_one(Input).value = typed
+        hits = app.screen.query_one(OptionList)
+        await until(pilot, lambda: hits.option_count > 0 and first_hit(hits).startswith(typed), "the hit")
+        await pilot.press("enter")
+        await until_shown(pilot, shown)
+
+
+def first_hit(hits: OptionList) -> str:
+    return str(hits.get_option_at_index(0).prompt)
+
+
+async def test_help_opens_at_the_focused_pane(running: Running) -> None:
+    async with running(size=(120, 60)) as (_, pilot, _):
+        await pilot.press("t", "question_mark")
+        shown = await until_shown(pilot, "A field of the plan; enter or a click flips it")
+        assert shown.index("Toggles") < shown.index("Keys")
+        await pilot.press("escape", "2", "question_mark")
+        await until_shown(pilot, "Keys of this view: roofline")
 
 
 async def test_q_quits_and_the_sampler_is_gone(running: Running) -> None:

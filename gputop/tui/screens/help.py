@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from rich.style import Style
@@ -14,8 +15,12 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from gputop.tui.actions import ACTIONS, MOVING
+from gputop.tui.layout import LayoutColumn
 from gputop.tui.palette import CURRENT, MUTED, TERMS, TEXT, VERDICTS
+from gputop.tui.screens.glossary import GLOSSARY
+from gputop.tui.state import View
 from gputop.tui.widgets import dispatch_table, ladder_table, phase_table, toggle_table
+from gputop.tui.widgets.view_tabs import TITLES
 
 VERDICT_MEANINGS = {
     "FASTER": "the 99 % interval of the paired ratio lies beyond what two copies of one plan reach",
@@ -25,9 +30,9 @@ VERDICT_MEANINGS = {
 }
 NOTES = (
     ("–", "unknown here; never shown as 0"),
-    (">112%", "over floor; what is said of the row names the cause"),
     ("~", "too short for its timer: unresolved"),
-    ("≥27.7", "in the totals: the floor"),
+    ("█ ░", "a bar up to the floor, and what lies above it"),
+    ("!", "what to know before the numbers are believed"),
 )
 
 
@@ -38,16 +43,27 @@ class HelpScreen(ModalScreen[None]):
         Binding("escape,question_mark,q", "dismiss", "close", key_display="esc")
     ]
 
+    def __init__(self, part: str) -> None:
+        """`part`: the id of a pane or a view, whose section stands first."""
+        super().__init__()
+        self._part = part
+
     def compose(self) -> ComposeResult:
+        first = PARTS.get(self._part, "Keys")
         with VerticalScroll(classes="dialog wide"):
-            yield Static(_section("Keys", [(a.shown, a.doc) for a in ACTIONS] + list(MOVING)))
-            yield Static(_section("Ladder", [(c.label.strip(), c.doc) for c in ladder_table.COLUMNS]))
-            yield Static(_section("Phases", [(c.label, c.doc) for c in phase_table.COLUMNS]))
-            yield Static(_section("Toggles", [(c.label, c.doc) for c in toggle_table.COLUMNS]))
-            yield Static(_section("Dispatch", [(c.label, c.doc) for c in dispatch_table.COLUMNS]))
-            yield Static(_terms())
-            yield Static(_verdicts())
-            yield Static(_section("Marks", list(NOTES)))
+            yield Static("esc closes   ↑ ↓ scroll   / finds any word by name", classes="hint")
+            for name in (first, *(name for name in SECTIONS if name != first)):
+                yield Static(SECTIONS[name]())
+
+
+def _keys(view: View | None) -> Table:
+    title = "Keys" if view is None else f"Keys of this view: {TITLES[view]}"
+    rows = [(action.shown, action.doc) for action in ACTIONS if action.view == view]
+    return _section(title, rows + (list(MOVING) if view is None else []))
+
+
+def _columns(title: str, table: Iterable[LayoutColumn]) -> Table:
+    return _section(title, [(column.label.strip() or "mark", column.doc) for column in table])
 
 
 def _grid(title: str) -> Table:
@@ -78,3 +94,31 @@ def _verdicts() -> Table:
         name = Text(f"{mark.symbol} {verdict}", Style(color=mark.color))
         table.add_row(name, Text(VERDICT_MEANINGS[verdict], MUTED))
     return table
+
+
+SECTIONS: dict[str, Callable[[], Table]] = {
+    "Keys": lambda: _keys(None),
+    "Phases": lambda: _columns("Phases", phase_table.COLUMNS),
+    "Ladder": lambda: _columns("Ladder", ladder_table.COLUMNS),
+    "Toggles": lambda: _columns("Toggles", toggle_table.COLUMNS),
+    "Dispatch": lambda: _columns("Dispatch", dispatch_table.COLUMNS),
+    "Roofline": lambda: _keys("roofline"),
+    "Ladder chart": lambda: _keys("ladder"),
+    "What-if": lambda: _keys("whatif"),
+    "Terms": _terms,
+    "Verdicts": _verdicts,
+    "Words": lambda: _section("Words", list(GLOSSARY)),
+    "Marks": lambda: _section("Marks", list(NOTES)),
+}
+PARTS = {
+    "phases": "Phases",
+    "ladder": "Ladder",
+    "toggles": "Toggles",
+    "dispatch": "Dispatch",
+    "view-roofline": "Roofline",
+    "view-ladder": "Ladder chart",
+    "view-inspect": "Terms",
+    "view-whatif": "What-if",
+    "view-diff": "Verdicts",
+}
+"""Id of a focused pane -> the section that help opens on."""
