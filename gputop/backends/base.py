@@ -120,6 +120,9 @@ class Backend(Protocol):
     def refuses(self, plan: Plan) -> str | None:
         """Why this device or installation can't run a plan that holds in itself; None when it can."""
 
+    def fixed_toggles(self) -> Mapping[str, str]:
+        """Toggle -> why it can't be set on this machine; half a sentence each."""
+
     def note(self, plan: Plan) -> str:
         """What this device makes of the plan that its word does not say; empty where there is nothing."""
 

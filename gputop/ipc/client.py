@@ -372,7 +372,9 @@ class Client:
             )
         if self.remote is not None and code == SSH_FAILED:
             return Unavailable(f"ssh to {self.remote} failed.{self._evidence()}")
-        return WorkerLost(f"The worker {how}: {cause_of_death(code)}.{self._evidence()}")
+        # Of a worker elsewhere only its ssh ended here.
+        why = "" if self.remote is not None else process.why_killed(code)
+        return WorkerLost(f"The worker {how}: {cause_of_death(code)}.{why}{self._evidence()}")
 
     def _evidence(self) -> str:
         """Its last readable words and where the whole log is."""

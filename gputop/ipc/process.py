@@ -16,8 +16,9 @@ from typing import IO
 
 from gputop.ipc.log import WorkerLog
 from gputop.ipc.protocol import Event, Request, decode_event, encode
-from gputop.util import signals
+from gputop.util import cgroups, signals
 from gputop.util.errors import UsageError
+from gputop.util.units import size_bytes
 
 LONGEST_EVENT_BYTES = 64 << 20
 LONGEST_LOG_LINE_BYTES = 64 << 10
@@ -41,6 +42,8 @@ class WorkerProcess:
             start_new_session=True,
         )
         self.pid = self._popen.pid
+        self._memory_kills = cgroups.memory_kills()
+        """How many processes the kernel had ended for want of memory when this one began."""
         self._write_lock = threading.Lock()
         self._threads = [
             threading.Thread(target=read, args=(pipe,), name=name, daemon=True)
@@ -76,6 +79,22 @@ class WorkerProcess:
         for thread in self._threads:
             thread.join(timeout=1.0)
         return code
+
+    def why_killed(self, code: int) -> str:
+        """Return what is known of a SIGKILL that this process did not send; nothing for another end."""
+        if code != -signal.SIGKILL:
+            return ""
+        kills, before = cgroups.memory_kills(), self._memory_kills
+        if kills is None or before is None:
+            return " Memory is the likely cause: take a smaller batch or workload."
+        if kills == before:
+            return " Not by the kernel for want of memory: a user, a scheduler or a memory daemon did."
+        limit = cgroups.memory_limit()
+        bound = f", and its control group may use {size_bytes(limit.limit_bytes)}" if limit else ""
+        return (
+            f" Memory is the likely cause: the kernel ended a process for want of it meanwhile{bound}. "
+            "Take a smaller batch or workload."
+        )
 
     def kill(self) -> None:
         """SIGKILL to the worker and what it started. Harmless when it is gone."""

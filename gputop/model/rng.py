@@ -6,7 +6,6 @@ centred, times one float32 scale give the weight: one rounding, and a second one
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gputop.util import host_cpu
 from gputop.util.heartbeat import beat
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def fill(seed: int, draws: Iterable[Draw]) -> None:
     blocks = [
         (key(seed, draw.name), start, draw) for draw in draws for start in range(0, draw.out.size, _BLOCK)
     ]
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(max_workers=host_cpu.whole_cores()) as pool:
         for _ in pool.map(lambda block: _fill_block(*block), blocks):
             beat()
 

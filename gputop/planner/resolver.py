@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -45,10 +45,12 @@ class Resolver(Registry):
 
     arch: str | None = None
     """`sm_90`: of the device at hand. Without it every kernel counts as able to run."""
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    """Toggle -> why it can't be set on this machine, whatever a plan says of it."""
 
-    def on(self, arch: str | None) -> Resolver:
-        """This catalog for a device of `arch`."""
-        return replace(self, arch=arch)
+    def on(self, arch: str | None, fixed: Mapping[str, str] | None = None) -> Resolver:
+        """Return this catalog for a device of `arch`, on which the toggles in `fixed` can't be set."""
+        return replace(self, arch=arch, fixed=fixed or {})
 
     def resolve(self, request: PlanRequest, dims: Dims, backend: str) -> Plan:
         """The plan that a request means on a model of `dims` (whose batch the plan overrides).
@@ -62,6 +64,7 @@ class Resolver(Registry):
             raise UsageError(
                 f"Rung {rung.id} runs on {rung.backend}, not on {backend}. Rungs on {backend}: {theirs}."
             )
+        self._check_not_fixed(rung)
         chain = self._chain(rung)
         base = Plan(backend, rung.id, ()).change(**dict(pair for r in chain for pair in r.fields))
         plan = base
@@ -225,11 +228,21 @@ class Resolver(Registry):
             return ""
         return f", which peers only compute in ({', '.join(peers)})"
 
+    def _check_not_fixed(self, rung: Rung) -> None:
+        """UsageError for a rung that changes only what can't be set here: it would be the rung before it."""
+        changed = [name for name, _ in rung.fields]
+        if changed and not rung.use and all(name in self.fixed for name in changed):
+            raise UsageError(
+                f"Rung {rung.id} changes {' and '.join(changed)} only: {self.fixed[changed[0]]}."
+            )
+
     def _set(self, plan: Plan, name: str, text: str) -> Plan:
         toggle = self.toggle(name)
         value = _value(toggle, text)
         if value == getattr(plan, toggle.field):
             return plan
+        if name in self.fixed:
+            raise UsageError(f"{name}={text}: {self.fixed[name]}.")
         if plan.backend not in toggle.backends:
             where = " and ".join(toggle.backends)
             raise UsageError(f"{name}={text}: {name} exists on {where} only, not on {plan.backend}.")

@@ -161,6 +161,8 @@ class DeviceFacts:
     notes: tuple[str, ...] = ()
     recording: str = ""
     """`recording of 2026-01-02 on NVIDIA H200` where that is shown; empty where this device measures."""
+    cpu_quota_cores: float | None = None
+    """Cores' worth of time that a quota allows the measuring process; None: no quota, or not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,13 @@ class Health:
     """Clock event reasons seen; () is none seen, None is not readable."""
     others: tuple[str, ...] | None = None
     """Other processes on the device."""
+    host_cores: int | None = None
+    """Cores of the host that the measuring process may run on."""
+    others_cores: float | None = None
+    """Cores' worth of time that other programs used of those during the window."""
+    throttled_s: float | None = None
+    """How long a CPU quota held the measuring process back in the window, each core counted; None: no quota,
+    or the kernel does not count."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,6 +127,12 @@ WINDOWS = Schema(
         Column("stopped_because", "", "stopped", "What ended the window.", width=24),
         _VERSIONS,
         _STATUS,
+        Column("host_cores", "1", "cores", "Cores of the host that the measuring process may run on.", whole),
+        Column(
+            "others_cores", "1", "others", "Cores' worth of time that other programs used of those.", number
+        ),
+        Column("throttled_s", "s", "held back", "How long a CPU quota held the process back.", seconds),
+        Column("cpu_quota_cores", "1", "quota", "Cores' worth of time that a quota allows.", number),
     ),
 )
 
@@ -281,6 +287,10 @@ def window_records(windows: tuple[Window, ...]) -> Iterator[Record]:
                 stopped_because=window.stopped_because,
                 versions=window.device.versions,
                 status=_sentences(lane.gate.where, delta.status if delta else "", *window.notes),
+                host_cores=window.health.host_cores,
+                others_cores=window.health.others_cores,
+                throttled_s=window.health.throttled_s,
+                cpu_quota_cores=window.device.cpu_quota_cores,
             )
 
 

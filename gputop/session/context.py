@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from gputop import __version__
 from gputop.backends.base import Backend, Say
@@ -15,6 +16,7 @@ from gputop.session.cost_model import Machine, SiteModel, plan_floors, question_
 from gputop.session.prepared_plans import PreparedLanes
 from gputop.session.rows import PlanModel
 from gputop.session.sampling import LaneSamples
+from gputop.util import cgroups
 
 
 class SessionContext:
@@ -23,8 +25,8 @@ class SessionContext:
     def __init__(self, backend: Backend, catalog: Resolver) -> None:
         self.backend = backend
         self.workload = backend.workload
-        self.facts = backend.facts()
-        self.catalog = catalog.on(self.facts.arch)
+        self.facts = replace(backend.facts(), cpu_quota_cores=cgroups.cpu_quota())
+        self.catalog = catalog.on(self.facts.arch, backend.fixed_toggles())
         self.versions = f"gputop {__version__}, {self.facts.versions}"
         self.lanes = PreparedLanes(backend, self.catalog)
         self.noise = NoiseFloors(backend.aa_minimum)

@@ -1,18 +1,41 @@
-"""What else happened on the device in a window: its state before and after sampling, as one."""
+"""What else happened on the device and its host in a window: both ends of the sampling as one state."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gputop.backends.base import Backend
+from gputop.results.host_words import others_words, throttled_words
 from gputop.results.records import Health
+from gputop.util import host_cpu
+
+
+class Watch:
+    """Observes the device and the host from its making until `end`."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._before = backend.health()
+        self._cpu = host_cpu.cpu_times()
+
+    def end(self) -> tuple[Health, tuple[str, ...]]:
+        """Return the window's health, and what else than the plans makes its times."""
+        use = host_cpu.use_between(self._cpu, host_cpu.cpu_times())
+        after = replace(
+            self._backend.health(),
+            host_cores=use.cores,
+            others_cores=use.others_cores,
+            throttled_s=use.throttled_s,
+        )
+        return joined(self._before, after), notes(self._before, after)
 
 
 def joined(before: Health, after: Health) -> Health:
-    """Clock, power and temperature as they are after sampling, when the device is warm from it.
+    """Return clock, power and temperature as they are after sampling, when the device is warm from it.
 
     Throttle reasons and other processes are those seen at either time: what came or went meanwhile lies in
-    the window's times too. None where neither reading tells.
+    the window's times too. None if neither reading tells.
     """
     return replace(
         after,
@@ -22,7 +45,7 @@ def joined(before: Health, after: Health) -> Health:
 
 
 def notes(before: Health, after: Health) -> tuple[str, ...]:
-    """What makes the window's times another matter than the plans alone, each with when it was seen."""
+    """Return what else than the plans makes the window's times, each with when it was seen."""
     both = joined(before, after)
     found = []
     if both.throttle:
@@ -31,11 +54,19 @@ def notes(before: Health, after: Health) -> tuple[str, ...]:
     if both.others:
         listed = "; ".join(_when(process, before.others, after.others) for process in both.others)
         found.append(f"the device was shared, and times hold what others ran: {listed}")
+    if held_back := throttled_words(both):
+        found.append(f"{held_back}, each core counted: times hold that wait")
+    if load := others_words(both):
+        found.append(f"{load}: times are longer for it, and vary more")
     return tuple(found)
 
 
-def shared(health: Health) -> str:
-    """`shared with 1 other process`; empty where nobody is known to share the device."""
+def disturbed(health: Health) -> str:
+    """Return `shared with 1 other process; others use 150 % of your 2 cores`; empty if nothing is known."""
+    return "; ".join(filter(None, (_shared(health), others_words(health), throttled_words(health))))
+
+
+def _shared(health: Health) -> str:
     count = len(health.others or ())
     return f"shared with {count} other process{'es' if count > 1 else ''}" if count else ""
 
@@ -54,7 +85,7 @@ def _identity(text: str) -> str:
 
 
 def _when(text: str, before: Sequence[str] | None, after: Sequence[str] | None) -> str:
-    """With a word on when where one reading has it, and the other is known not to."""
+    """With a word on when, if one reading has it and the other is known not to."""
     here = _identity(text)
     if before is not None and here not in map(_identity, before):
         return f"{text} (came while sampling)"

@@ -49,10 +49,10 @@ def measure_ladder(
     bench.windows += 1
     lanes, refused = _prepare(bench, plans, check_phases, say)
     sampled = {word: LaneSamples(lane) for word, lane in lanes.items() if lane.gate.ok}
-    before = bench.backend.health()
+    watch = interference.Watch(bench.backend)
     notes = _sample(bench, tuple(sampled.values()), seconds, stop, say)
-    after = bench.backend.health()
-    machine = bench.machine(say, after)
+    health, disturbance = watch.end()
+    machine = bench.machine(say, health)
     readings = {word: bench.physics(lane.lane.plan, lane, machine) for word, lane in sampled.items()}
     ours = [
         kernel_breakdown.ours(lane, readings[word])
@@ -73,9 +73,9 @@ def measure_ladder(
         notes=(
             *bench.notes(lane.plan for lane in lanes.values()),
             *notes,
-            *interference.notes(before, after),
+            *disturbance,
         ),
-        health=interference.joined(before, after),
+        health=health,
     )
 
 

@@ -65,8 +65,8 @@ def lane_rows(
         _site_row(base, occasion, samples, model, facts.get(model.name), physics, deltas[model.name])
         for model in physics.sites
     ] or [_kind_row(base, samples, kind, facts.get(kind)) for kind in KINDS if samples.site_s(kind)]
-    shared = interference.shared(occasion.health)
-    return (*sites, *_totals(base, samples, dims, sites, physics, comparison, shared))
+    disturbed = interference.disturbed(occasion.health)
+    return (*sites, *_totals(base, samples, dims, sites, physics, comparison, disturbed))
 
 
 def _base(occasion: WindowContext, samples: LaneSamples, dims: Dims, comparison: Comparison | None) -> Row:
@@ -189,7 +189,7 @@ def _totals(
     sites: list[Row],
     physics: PlanModel,
     comparison: Comparison | None,
-    shared: str,
+    disturbed: str,
 ) -> Iterable[Row]:
     device, wall = paired_stats.summarize(samples.device_s), paired_stats.summarize(samples.wall_s)
     submit_s = _median(samples.submit_s)
@@ -229,7 +229,7 @@ def _totals(
         tokens_per_s=_rate(dims.tokens, device.median),
         host_bound=host_bound(samples),
         **_delta_columns(comparison.get("device") if comparison else None),
-        status=_status(share.note, _delta_status(comparison, "device"), shared),
+        status=_status(share.note, _delta_status(comparison, "device"), disturbed),
     )
     yield replace(
         base,
@@ -239,7 +239,7 @@ def _totals(
         timer="perf_counter",
         tokens_per_s=_rate(dims.tokens, wall.median),
         **_delta_columns(comparison.get("wall") if comparison else None),
-        status=_status(_delta_status(comparison, "wall"), shared),
+        status=_status(_delta_status(comparison, "wall"), disturbed),
     )
     left_s = residual_s(device.median, sum_s, gaps_s)
     note = residual_note(left_s, device.median)

@@ -53,14 +53,13 @@ def _measure(bench: SessionContext, order: WindowRequest, stop: Stop, say: Say) 
     bench.windows += 1
     lanes = _prepare(bench, order, say)
     sampled = {role: LaneSamples(lane) for role, lane in lanes.items() if lane.gate.ok}
-    before = bench.backend.health()
+    watch = interference.Watch(bench.backend)
     time_utc, start = datetime.now(UTC).isoformat(timespec="seconds"), perf_counter()
     stopped_because, comparison, notes = _sample(bench, sampled, order.seconds, stop, say)
     seconds = perf_counter() - start
-    after = bench.backend.health()
-    health = interference.joined(before, after)
+    health, disturbance = watch.end()
     of_plans = bench.notes(lane.plan for lane in lanes.values())
-    notes = (*of_plans, *notes, *interference.notes(before, after))
+    notes = (*of_plans, *notes, *disturbance)
     occasion = WindowContext(
         number=bench.windows,
         time_utc=time_utc,

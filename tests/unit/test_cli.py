@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from gputop import __version__
-from gputop.backends.cpu.machine import cores, processor
+from gputop.backends.cpu.machine import processor
 from gputop.cli import main
 from gputop.cli.command_table import COMMANDS
 from gputop.cli.commands.ladder import chosen
 from gputop.plan.choices import RungView
+from gputop.results.host_words import cores_words
 from gputop.util.errors import UsageError
+from gputop.util.host_cpu import usable_cores
 
 GPUTOP = (sys.executable, "-m", "gputop")
 
@@ -236,7 +238,7 @@ def test_list_devices_names_the_processor_as_every_table_does(capsys: pytest.Cap
     assert main(["list", "devices"]) == 0
     shown = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("cpu"))
     assert processor() in shown
-    assert f"{cores()} cores" in shown
+    assert cores_words(usable_cores()) in shown
 
 
 def test_list_keeps_to_the_backend_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

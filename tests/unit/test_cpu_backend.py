@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import gc
-import os
+import shutil
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gputop.backends import cpu
-from gputop.backends.cpu import ceilings, machine
+from gputop.backends.cpu import machine
 from gputop.backends.cpu import prepared as passes
 from gputop.backends.cpu.backend import CpuBackend
 from gputop.backends.cpu.kernels import TABLE
@@ -28,8 +27,8 @@ from gputop.model.workloads import LEAST, parse_workload
 from gputop.plan.plan_string import parse_word
 from gputop.plan.types import Dims, Plan, Workload
 from gputop.planner.resolver import Resolver, plan_dims
-from gputop.results.records import Ceiling, Ceilings
 from gputop.session.prepared_plans import PreparedLanes
+from gputop.util import cgroups, host_cpu
 from gputop.util.aligned_array import ALIGN_BYTES, aligned
 from gputop.util.errors import UsageError
 from gputop.validation import gate
@@ -308,130 +307,32 @@ def test_facts_name_the_machine_and_its_libraries(backend: CpuBackend) -> None:
     assert facts.notes == ()
     assert facts.backend == "cpu"
     assert facts.name
-    assert facts.sm_count == machine.cores()
+    assert facts.sm_count == host_cpu.whole_cores()
     assert np.__version__ in facts.versions
     assert facts.memory_bytes is None or facts.memory_bytes > 0
 
 
-def test_a_control_group_limits_what_is_free(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(machine, "CGROUP", tmp_path)
+def test_a_control_group_limits_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     unlimited = machine.free_bytes()
-    (tmp_path / "memory.max").write_text("3000000\n")
-    (tmp_path / "memory.current").write_text("2500000\n")
-    (tmp_path / "memory.stat").write_text("anon 1000000\ninactive_file 400000\n")
-    assert machine.free_bytes() == min(unlimited, 900_000), "files kept in memory can go"
-    (tmp_path / "memory.max").write_text("max\n")
-    assert machine.free_bytes() > 900_000
+    monkeypatch.setattr(cgroups, "memory_limit", lambda: cgroups.MemoryLimit(3_000_000, 900_000, "a"))
+    assert machine.free_bytes() == min(unlimited, 900_000)
+
+
+def test_a_limit_of_the_address_space_bounds_what_is_free() -> None:
+    code = "from gputop.backends.cpu import machine; print(machine.free_bytes())"
+    command = ["prlimit", "--as=4000000000", sys.executable, "-c", code]
+    if shutil.which(command[0]) is None:
+        pytest.skip("no prlimit here")
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert 0 < int(said) < 4_000_000_000
 
 
 def test_unreadable_files_are_unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("CPUINFO", "MEMINFO", "CACHES", "CLOCK_KHZ", "CGROUP"):
+    for name in ("CPUINFO", "MEMINFO", "CACHES", "CLOCK_KHZ", "STATM"):
         monkeypatch.setattr(machine, name, tmp_path / "none")
+    monkeypatch.setattr(cgroups, "memory_limit", lambda: None)
     assert machine.clock_hz() is None
     assert machine.memory_bytes() is None
     assert machine.last_cache_bytes() is None
     assert machine.processor()
-    assert machine.free_bytes() > 0
-
-
-KEPT = Ceilings(
-    machine.processor(),
-    None,
-    "2026-01-01T00:00:00+00:00",
-    (
-        Ceiling("fp32", 1e11, "FLOP/s", "as tested"),
-        Ceiling("fp32_1", 5e10, "FLOP/s", "as tested"),
-        Ceiling("dram_read", 2e10, "B/s", "as tested"),
-        Ceiling("dram_read_1", 2e10, "B/s", "as tested"),
-        Ceiling("call", 4e-7, "s", "as tested"),
-    ),
-    machine.versions(),
-)
-
-
-@pytest.fixture
-def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(ceilings, "cache_dir", lambda name: tmp_path / name)
-    return tmp_path
-
-
-def test_ceilings_are_measured_kept_and_read_back(
-    monkeypatch: pytest.MonkeyPatch, cache: Path, backend: CpuBackend
-) -> None:
-    monkeypatch.setattr(machine, "load", lambda: 0.0)
-    said: list[str] = []
-    measured = ceilings.measure((), said.append)
-    assert said
-    units = dict(zip(ceilings.NAMES, ("FLOP/s", "FLOP/s", "B/s", "B/s", "s"), strict=True))
-    assert {item.name: item.unit for item in measured.items} == units
-    assert all(item.value > 0 for item in measured.items)
-    for name in ("fp32", "dram_read"):
-        assert (measured.get(name) or 0) >= (measured.get(f"{name}_1") or 0)
-    assert ceilings.load() is None
-    ceilings.save(measured)
-    assert ceilings.load() == measured
-    assert cpu.open_backend(TINY, None, silent).ceilings(False, said.append) == measured
-    assert len(said) == 1, "not measured again"
-
-
-def test_peaks_of_a_busy_machine_say_so_and_are_not_kept(
-    monkeypatch: pytest.MonkeyPatch, cache: Path
-) -> None:
-    monkeypatch.setattr(machine, "load", lambda: 50.0)
-    monkeypatch.setattr(ceilings, "READ_BYTES", 1 << 20)
-    measured = ceilings.measure((), silent)
-    assert all("busy" in item.status for item in measured.items)
-    ceilings.save(measured)
-    assert ceilings.load() is None
-
-
-def damaged(**fields: Any) -> bytes:
-    """The file with one peak's fields replaced."""
-    first, *others = KEPT.items
-    items = (replace(first, **fields), *others)
-    return msgspec.json.encode(replace(KEPT, items=items))
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"{half",
-        b"null",
-        b"\xff\xfe\x00",
-        msgspec.json.encode(replace(KEPT, items=())),
-        msgspec.json.encode(replace(KEPT, items=KEPT.items[1:])),
-        damaged(value=0.0),
-        damaged(value=-1e9),
-        damaged(name="fp64"),
-        damaged(status="measured on a busy machine"),
-        damaged(value=1.8e19),
-        damaged(value=4e10),
-        damaged(unit="B/s"),
-        damaged(clock_hz=0.0),
-        msgspec.json.encode(replace(KEPT, device="another processor")),
-        msgspec.json.encode(replace(KEPT, versions="numpy 0")),
-        msgspec.json.encode(replace(KEPT, items=(*KEPT.items, KEPT.items[0]))),
-        b"[" * 100_000,
-    ],
-)
-def test_a_broken_cache_is_measured_again(cache: Path, content: bytes) -> None:
-    ceilings.save(KEPT)
-    assert ceilings.load() == KEPT
-    (file,) = (cache / "ceilings").iterdir()
-    file.write_bytes(content)
-    assert ceilings.load() is None
-
-
-def test_a_cache_that_is_a_pipe_is_not_waited_for(cache: Path) -> None:
-    ceilings.save(KEPT)
-    (file,) = (cache / "ceilings").iterdir()
-    file.unlink()
-    os.mkfifo(file)
-    assert ceilings.load() is None
-
-
-def test_a_cache_that_can_not_be_written_is_no_error(cache: Path) -> None:
-    (cache / "ceilings").write_text("a file where the folder should be")
-    ceilings.save(KEPT)
-    assert ceilings.load() is None
+    assert machine.free_bytes() == 2**63 - 1

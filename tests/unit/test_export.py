@@ -74,7 +74,7 @@ WINDOW = Window(
     time_utc="2026-01-02T03:04:05Z",
     seconds=2.5,
     device=DEVICE,
-    health=Health(throttle=()),
+    health=Health(throttle=(), host_cores=2, others_cores=1.5, throttled_s=0.25),
     workload="tiny",
     lanes=(LANE, replace(LANE, plan="cpu-blas", rung="cpu-blas", role="pinned", device_s=2e-3)),
     comparison=COMPARISON,

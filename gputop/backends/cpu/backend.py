@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from gputop import phases
@@ -14,9 +15,11 @@ from gputop.model.rng import tokens
 from gputop.plan.types import WORD_BYTES, Dims, Layout, Plan, Step, Workload
 from gputop.planner.resolver import plan_dims
 from gputop.results.records import Ceilings, DeviceFacts, Health
+from gputop.util import host_cpu
 from gputop.util.errors import UsageError
 from gputop.validation import gate
 
+THREADS_UNKNOWN = f"{machine.UNKNOWN_BLAS}, which can't tell it how many to run"
 MASTER_FORM: tuple[Layout, bool] = ("row", False)
 """Layout and fold of the canonical weights, which plans of this form use as they are."""
 
@@ -45,7 +48,7 @@ class CpuBackend:
             backend=self.name,
             name=machine.processor(),
             arch=machine.blas().kernels,
-            sm_count=machine.cores(),
+            sm_count=host_cpu.whole_cores(),
             l2_bytes=machine.last_cache_bytes(),
             memory_bytes=machine.memory_bytes(),
             versions=machine.versions(),
@@ -70,9 +73,22 @@ class CpuBackend:
         """NumPy runs whatever the catalog lets through."""
         return None
 
+    def fixed_toggles(self) -> Mapping[str, str]:
+        """Threads, if the BLAS can't be told how many to run, or all are one."""
+        all_threads = machine.blas().all_threads
+        if all_threads is None:
+            return {"threads": f"{THREADS_UNKNOWN}, so two plans would be one pass"}
+        if all_threads == 1:
+            return {"threads": "the BLAS may run 1 thread here, so two plans would be one pass"}
+        return {}
+
     def note(self, plan: Plan) -> str:
         """How many threads all are."""
-        return f"threads=all: {machine.blas().all_threads} BLAS threads" if plan.threads == "all" else ""
+        all_threads = machine.blas().all_threads
+        if all_threads is None:
+            return f"threads unknown: {THREADS_UNKNOWN}"
+        plural = "" if all_threads == 1 else "s"
+        return f"threads=all: {all_threads} BLAS thread{plural}" if plan.threads == "all" else ""
 
     def need_bytes(self, plan: Plan) -> int:
         """At most: a set of weights, activations as timed and as kept for the gate, attention's, the gate's.
@@ -97,7 +113,8 @@ class CpuBackend:
         if any(other.plan == plan for other in self._prepared):
             arrays = own_copy(arrays)
         blas = machine.blas()
-        count = blas.all_threads if plan.threads == "all" else 1
+        one_thread = plan.threads == "1" and blas.all_threads is not None
+        count = 1 if one_thread else blas.all_threads
         prepared = CpuPrepared(
             plan=plan,
             dims=dims,
@@ -106,6 +123,7 @@ class CpuBackend:
             weights=arrays,
             tokens=tokens(self.workload, 0, plan.batch),
             threads=lambda: blas.threads(count),
+            one_thread=one_thread,
             last_pass=self._last_pass,
             timer_floor_s=self.timer_floor_s,
         )

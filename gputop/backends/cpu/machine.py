@@ -5,33 +5,22 @@ from __future__ import annotations
 import os
 import platform
 import re
-from contextlib import AbstractContextManager
+import resource
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from gputop.util import cgroups, host_cpu
+
 CPUINFO = Path("/proc/cpuinfo")
 MEMINFO = Path("/proc/meminfo")
+STATM = Path("/proc/self/statm")
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 CLOCK_KHZ = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq")
-CGROUP = Path("/sys/fs/cgroup")
-MEMORY_LIMITS = (
-    ("memory.max", "memory.current", "memory.stat", "inactive_file"),
-    (
-        "memory/memory.limit_in_bytes",
-        "memory/memory.usage_in_bytes",
-        "memory/memory.stat",
-        "total_inactive_file",
-    ),
-)
-"""Of cgroup 2 and 1: the files of limit and usage, and where usage counts cached files that can go."""
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+UNKNOWN_BLAS = "BLAS unknown to threadpoolctl"
 
 
 def processor() -> str:
@@ -67,11 +56,13 @@ def memory_bytes() -> int | None:
 
 
 def free_bytes() -> int:
-    """What can still be taken: available memory, or less where a control group limits it.
+    """Return what can still be taken: available memory, or less if a control group or `ulimit -v` limits it.
 
-    Where neither can be read, nothing is known to be in the way: the largest machine word.
+    If none of them can be read, nothing is known to be in the way: the largest machine word.
     """
-    known = [_meminfo_bytes("MemAvailable"), *(_left_in(*names) for names in MEMORY_LIMITS)]
+    group = cgroups.memory_limit()
+    left_bytes = group.left_bytes if group else None
+    known = (_meminfo_bytes("MemAvailable"), left_bytes, _address_space_left_bytes())
     return min((value for value in known if value is not None), default=2**63 - 1)
 
 
@@ -82,13 +73,16 @@ class Blas:
         self._controller = ThreadpoolController().select(user_api="blas")
         found = self._controller.info()
         self._info = found[0] if found else {}
-        self.all_threads: int = min(self._info.get("num_threads", 1), cores())
+        self.all_threads: int | None = None
+        """How many it may run; None if threadpoolctl does not know this BLAS, and nobody can set it."""
+        if self._info:
+            self.all_threads = min(self._info.get("num_threads", 1), host_cpu.whole_cores())
 
     @property
     def name(self) -> str:
         """Name, version and the kernels it chose for this processor."""
         if not self._info:
-            return "BLAS unknown to threadpoolctl"
+            return UNKNOWN_BLAS
         words = (self._info.get("internal_api"), self._info.get("version"), self.kernels)
         return " ".join(word for word in words if word)
 
@@ -96,8 +90,10 @@ class Blas:
     def kernels(self) -> str | None:
         return self._info.get("architecture")
 
-    def threads(self, count: int) -> AbstractContextManager[object]:
-        """Hold the BLAS at `count` threads."""
+    def threads(self, count: int | None) -> AbstractContextManager[object]:
+        """Hold the BLAS at `count` threads; leave it alone if None."""
+        if count is None:
+            return nullcontext()
         hold: AbstractContextManager[object] = self._controller.limit(limits=count)
         return hold
 
@@ -113,12 +109,13 @@ def versions() -> str:
     return f"numpy {np.__version__}, {blas().name}"
 
 
-def _left_in(limit_file: str, usage_file: str, stat_file: str, cached: str) -> int | None:
-    limit, usage = _text(CGROUP / limit_file), _text(CGROUP / usage_file)
-    if limit is None or usage is None or not limit.isdecimal():
+def _address_space_left_bytes() -> int | None:
+    """Left below RLIMIT_AS; None if it is not set or the size of this process is not known."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    pages = (_text(STATM) or "").partition(" ")[0]
+    if limit == resource.RLIM_INFINITY or not pages.isdecimal():
         return None
-    cached_bytes = int(_field(CGROUP / stat_file, cached, separator=" ") or 0)
-    return max(0, int(limit) - int(usage) + cached_bytes)
+    return max(0, limit - int(pages) * resource.getpagesize())
 
 
 def _meminfo_bytes(name: str) -> int | None:
@@ -126,9 +123,9 @@ def _meminfo_bytes(name: str) -> int | None:
     return int(value.split()[0]) * 1024 if value else None
 
 
-def _field(path: Path, name: str, separator: str = ":") -> str | None:
-    """Value of the first line `name separator value` of a file."""
-    found = re.search(rf"^{re.escape(name)}\s*{separator}\s*(.+)$", _text(path) or "", re.MULTILINE)
+def _field(path: Path, name: str) -> str | None:
+    """Value of the first line `name: value` of a file."""
+    found = re.search(rf"^{re.escape(name)}\s*:\s*(.+)$", _text(path) or "", re.MULTILINE)
     return found.group(1).strip() if found else None
 
 

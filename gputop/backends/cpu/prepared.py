@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputop.backends.base import PassTimes, PhaseTimes, TimedRun, run_in_turn
-from gputop.backends.cpu import machine
 from gputop.backends.cpu.kernels import TABLE, Bind, Call
 from gputop.backends.cpu.memory import Floats, Memory
 from gputop.perf.paired_stats import undisturbed
 from gputop.plan.types import Dims, LaunchInfo, Plan, Step, View
 from gputop.results.records import Tuned
+from gputop.util import host_cpu
 from gputop.util.errors import UsageError
 from gputop.util.heartbeat import beat
 
@@ -77,6 +77,7 @@ class CpuPrepared:
         weights: Mapping[str, Floats],
         tokens: NDArray[np.int32],
         threads: Threads,
+        one_thread: bool,
         last_pass: LastPass,
         timer_floor_s: float,
     ) -> None:
@@ -91,6 +92,7 @@ class CpuPrepared:
         self._kept_steps = kept_steps
         self._weights = weights
         self._threads = threads
+        self._one_thread = one_thread
         self._last_pass = last_pass
         self._timer_floor_s = timer_floor_s
         self._timed_tokens = tokens.reshape(-1)
@@ -105,8 +107,8 @@ class CpuPrepared:
             return self._run_own(tokens, poison)
 
     def run_each(self, runs: Sequence[tuple[NDArray[np.int32], float]]) -> list[TimedRun]:
-        """A plan on one thread leaves the other cores to passes in memory of their own."""
-        if self.plan.threads != "1" or machine.cores() < len(runs):
+        """A pass that is held to one thread leaves the other cores to passes in memory of their own."""
+        if not self._one_thread or host_cpu.whole_cores() < len(runs):
             return run_in_turn(self.run, runs)
         mine, *others = runs
         start = perf_counter_ns()

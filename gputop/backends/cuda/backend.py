@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -91,6 +92,10 @@ class CudaBackend:
     def refuses(self, plan: Plan) -> str | None:
         steps = self._registry.steps(plan, plan_dims(self.workload, plan))
         return refusal(plan, steps, self._context.arch, self._sources)
+
+    def fixed_toggles(self) -> Mapping[str, str]:
+        """A GPU's toggles are all gputop's own."""
+        return {}
 
     def note(self, plan: Plan) -> str:
         """A plan says all of itself."""

@@ -99,11 +99,13 @@ def _list_backends(options: argparse.Namespace) -> Lines:
 
 
 def _devices(options: argparse.Namespace) -> Lines:
-    from gputop.backends.cpu.machine import cores, processor
+    from gputop.backends.cpu.machine import processor
     from gputop.cli.doctor_checks import Absent, cuda_devices
+    from gputop.results.host_words import cores_words
     from gputop.results.recording import label, read_header, shipped
+    from gputop.util.host_cpu import usable_cores
 
-    rows = [("cpu", "", processor(), "", f"{cores()} cores")]
+    rows = [("cpu", "", processor(), "", cores_words(usable_cores()))]
     try:
         rows += [
             ("cuda", str(d.index), d.name, d.uuid, units.size_bytes(d.memory_bytes)) for d in cuda_devices()

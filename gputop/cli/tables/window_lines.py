@@ -9,6 +9,7 @@ from gputop.cli.tables.breakdown_lines import tuned_lines
 from gputop.cli.tables.text_table import Heading, table
 from gputop.cli.terminal import Terminal
 from gputop.results.columns import BY_KEY, Column
+from gputop.results.host_words import others_words, quota_words, throttled_words
 from gputop.results.records import TOTAL_ROWS, Ceilings, Comparison, Gate, PlanResult, Row, Window
 from gputop.results.schemas import (
     CEILINGS,
@@ -128,7 +129,13 @@ def gate_words(gate: Gate) -> str:
 def _header(window: Window, lane: PlanResult | None, terminal: Terminal) -> list[str]:
     device = window.device
     lines = [
-        joined(device.name, device.arch, device.driver and f"driver {device.driver}", device.versions),
+        joined(
+            device.name,
+            device.arch,
+            quota_words(device),
+            device.driver and f"driver {device.driver}",
+            device.versions,
+        ),
     ]
     row = lane.rows[0] if lane is not None and lane.rows else None
     if lane is not None:
@@ -163,6 +170,8 @@ def _health(window: Window) -> tuple[str, ...]:
         units.celsius(health.temperature_c) if health.temperature_c else "",
         f"throttled: {', '.join(health.throttle)}" if health.throttle else "",
         f"shared with {', '.join(health.others)}" if health.others else "",
+        others_words(health),
+        throttled_words(health),
     )
 
 

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from rich.style import Style
 from rich.text import Text
 
+from gputop.results.host_words import others_words, quota_words, throttled_words
 from gputop.results.records import DeviceFacts, Health
 from gputop.tui.format import shortened
 from gputop.tui.palette import BAD, CURRENT, FAINT, GOOD, MUTED, PINNED, TEXT
 from gputop.tui.state import State
 from gputop.tui.widgets.cached_static import CachedStatic
 from gputop.util.printable import printable
-from gputop.util.units import UNKNOWN, celsius, hertz, watts
+from gputop.util.units import UNKNOWN, celsius, hertz, percent, seconds, watts
 
 LEAST_ASIDE = 12
 """Cells below which what goes on is left out beside the health."""
@@ -90,16 +91,18 @@ def _who(state: State, room: int) -> Text:
 def device_name(facts: DeviceFacts) -> str:
     if facts.recording:
         return f"▷ {printable(facts.recording.removeprefix('recording of '))}"
-    name = printable(facts.name)
-    return name if facts.index is None else f"{name} [{facts.index}]"
+    name = printable(facts.name) + ("" if facts.index is None else f" [{facts.index}]")
+    quota = quota_words(facts)
+    return f"{name}, {quota}" if quota else name
 
 
 def health_line(health: Health, width: int) -> Text:
-    """Clock, power, temperature, throttle and company; what can't be read here is a dash."""
+    """Clock, what disturbs the host, power, temperature, throttle and company; a dash is unknown."""
     throttle = UNKNOWN if health.throttle is None else ", ".join(health.throttle) or "none"
     others = UNKNOWN if health.others is None else f"{len(health.others)} other" if health.others else "no"
     items = (
         ("clock", hertz(health.sm_clock_hz), False),
+        *((label, words, True) for label, words in _host(health)),
         ("power", watts(health.power_w), False),
         ("temp", celsius(health.temperature_c), False),
         ("throttle", throttle, bool(health.throttle)),
@@ -114,6 +117,14 @@ def health_line(health: Health, width: int) -> Text:
             break
         line = Text.assemble(line, "  " if line else "", cell)
     return line
+
+
+def _host(health: Health) -> Iterator[tuple[str, str]]:
+    """What disturbs the host, if anything does."""
+    if others_words(health):
+        yield "others", f"{percent(health.others_cores)} of {health.host_cores} cores"
+    if throttled_words(health):
+        yield "quota", f"held back {seconds(health.throttled_s)}"
 
 
 def health_text(state: State, width: int) -> Text:
