@@ -29,6 +29,7 @@ from gputop.plan.plan_string import parse_word
 from gputop.plan.types import Dims, Launch, Plan, Scratch, View, WeightView, Workload
 from gputop.planner.resolver import Resolver, plan_dims
 from gputop.util.errors import UsageError
+from gputop.util.paths import kernels_dir
 
 ARCH = "sm_90"
 SMALL = WORKLOADS[0]
@@ -133,14 +134,14 @@ def passed(args: str, variables: dict[str, Any]) -> bytes:
     return pack(typed, lambda view: view.offset if isinstance(view, View) else 0)
 
 
-@pytest.mark.parametrize("rung", OURS)
-def test_the_program_launches_what_the_backend_launches(rung: str) -> None:
-    resolver, plan = resolved(rung)
+@pytest.mark.parametrize("word", [*OURS, "flash,batch=3", "split-k,prune=on,fold=on", "hopper,qkv:cublas"])
+def test_the_program_launches_what_the_backend_launches(word: str) -> None:
+    resolver, plan = resolved(word)
     dims = plan_dims(SMALL, plan)
     steps = resolver.steps(plan, dims)
     launches = list(plan_launches(steps, plan, dims))
     memory = Memory(plan, dims, scratch_bytes(launches))
-    written = list(statements(emitted(rung).text))
+    written = list(statements(emitted(word).text))
     assert len(written) == len(launches)
     for statement, (site, launch) in zip(written, launches, strict=True):
         if launch.library:
@@ -319,6 +320,21 @@ def test_the_header_says_what_to_do_with_the_file() -> None:
     assert max(map(len, program.text.splitlines())) <= 130
 
 
+def test_a_file_carries_a_part_of_a_large_vocabulary_and_says_so() -> None:
+    text = emitted("naive", ODD).text
+    assert "checks the first 256 of 300 against" in " ".join(text.split("\n// "))
+    assert len(text.split("REFERENCE[REFERENCE_LOGITS] = {", 1)[1].split("}", 1)[0].split(",")) == 257
+
+
+def test_a_users_own_kernel_is_written_in_place_of_ours(tmp_path: Path) -> None:
+    ours = (kernels_dir() / "gemm" / "01_naive.cu").read_text()
+    (tmp_path / "gemm").mkdir()
+    (tmp_path / "gemm" / "01_naive.cu").write_text(f"// Mine.\n{ours}")
+    file = tmp_path / "mine.cu"
+    assert main(("emit", "naive", "--kernels", str(tmp_path), "-o", str(file))) == 0
+    assert "namespace gemm_01_naive {\n\n// Mine.\n" in file.read_text()
+
+
 # ---- cpu-loops
 
 
@@ -335,12 +351,23 @@ def loops(workload: Workload) -> str:
     return c_program(workload, plan)
 
 
+ODD = Workload('a "name" 100%s, \\', Dims(layers=1, d_model=21, heads=3, d_ff=50, seq=5, vocab=300), seed=7)
+
+
 @needs_cc
-@pytest.mark.parametrize("name", ["tiny", "mini", "gpt2-small"])
-def test_the_c_program_gives_the_logits_of_the_reference(name: str, tmp_path: Path) -> None:
-    binary = built(loops(parse_workload(name)), tmp_path)
+@pytest.mark.parametrize(
+    "workload",
+    [*map(parse_workload, ("tiny", "mini", "gpt2-small")), ODD],
+    ids=lambda workload: workload.name,
+)
+def test_the_c_program_gives_the_logits_of_the_reference(
+    workload: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    binary = built(loops(workload), tmp_path)
     done = subprocess.run([str(binary), "0"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout
+    assert f"plan cpu-loops, {workload.name}, seed {workload.seed}, one core" in done.stdout
     found = re.search(
         r"logits (\S+) (\S+), reference (\S+) (\S+), error (\S+) of 1e-05 allowed: PASS", done.stdout
     )
