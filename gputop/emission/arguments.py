@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +31,8 @@ class Place:
 Renderer = Callable[[Any, Place], str]
 
 
-def expressions(args: Sequence[Argument], place: Place) -> str:
-    """The arguments as the initialiser list of their struct. UsageError for a type that has no renderer."""
-    return ", ".join(expression(arg, place) for arg in args)
-
-
 def expression(arg: Argument, place: Place) -> str:
+    """The argument as it stands in its struct's initialiser. UsageError for a type without a renderer."""
     renderer = RENDERERS.get(type(arg))
     if renderer is None:
         raise UsageError(

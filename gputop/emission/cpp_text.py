@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import resources
 
 WIDTH = 120
 """Columns of a line, as in kernels/."""
+_KEPT_SPACE = "\N{NO-BREAK SPACE}"
+"""Which Python's wrapping does not break at."""
 
 
 def wrapped(text: str, first: str, further: str, width: int = WIDTH) -> list[str]:
@@ -21,6 +23,13 @@ def wrapped(text: str, first: str, further: str, width: int = WIDTH) -> list[str
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def argument_list(opening: str, arguments: Sequence[str], closing: str, width: int) -> list[str]:
+    """Arguments in lines broken between two of them, each line below the first argument."""
+    unbroken = ", ".join(argument.replace(" ", _KEPT_SPACE) for argument in arguments)
+    lines = wrapped(f"{unbroken}{closing}", opening, " " * len(opening), width)
+    return [line.replace(_KEPT_SPACE, " ") for line in lines]
 
 
 def comment(paragraphs: Iterable[str]) -> str:

@@ -14,8 +14,10 @@ from gputop.util.errors import UsageError
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"(?P<own>[^"]+)"|<(?P<system>[^>]+)>).*$', re.MULTILINE)
 _PRAGMA_ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once[ \t]*\n", re.MULTILINE)
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_COMMENT = re.compile(r"//.*")
 _C_LINKAGE = re.compile(r'extern\s+"C"\s+(?=__global__)')
-_ENTRY = r"\b{name}\s*\(\s*(?:const\s+)?(?:__grid_constant__\s+)?(?:const\s+)?(\w+)\s+\w+\s*\)"
+_FUNCTION = r"\b{name}\s*\((?P<parameters>[^()]*)\)"
+_STRUCT = re.compile(r"(?:const\s+)?(?:__grid_constant__\s+)?(?:const\s+)?(\w+)\s+\w+")
 
 
 @dataclass
@@ -60,14 +62,19 @@ class KernelSources:
     def parameter(self, name: str, entry: str) -> str:
         """The struct that an entry of an added source takes: `GemmArgs`; qualified if it is the source's own.
 
-        UsageError when the source has no such entry, or one that takes anything else.
+        Empty if a macro makes the entry. UsageError when the source has no such entry, or one that takes
+        anything else.
         """
-        for match in re.finditer(_ENTRY.format(name=re.escape(entry)), self._bodies[name]):
-            if "__global__" in _declaration_before(self._bodies[name], match.start()):
-                struct = match.group(1)
-                own = re.search(rf"\bstruct\s+{struct}\b", self._bodies[name])
-                return f"{namespace(name)}::{struct}" if own else struct
-        raise UsageError(f"{name} has no kernel {entry!r} that takes one struct by value.")
+        body = _COMMENT.sub("", self._bodies[name])
+        functions = list(re.finditer(_FUNCTION.format(name=re.escape(entry)), body))
+        if not functions and re.search(rf"\b{re.escape(entry)}\b", body):
+            return ""
+        kernels = [f for f in functions if "__global__" in _declaration_before(body, f.start())]
+        struct = _STRUCT.fullmatch(kernels[0]["parameters"].strip()) if kernels else None
+        if struct is None:
+            raise UsageError(f"{name} has no kernel {entry!r} that takes one struct by value.")
+        own = re.search(rf"\bstruct\s+(?:\w+\([^()]*\)\s*)?{struct[1]}\b", body)
+        return f"{namespace(name)}::{struct[1]}" if own else struct[1]
 
     def text(self) -> str:
         """All sections: the shared headers, then the kernels."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
 from gputop.backends.cuda.bind import step_launches
-from gputop.emission.arguments import LAYER, Place, expressions
-from gputop.emission.cpp_text import WIDTH, identifier, wrapped
+from gputop.emission.arguments import LAYER, Place, expression
+from gputop.emission.cpp_text import WIDTH, argument_list, identifier
 from gputop.emission.kernel_sources import KernelSources, namespace
 from gputop.phases import phases
 from gputop.plan.types import Dims, Launch, Plan, Step
 
+LONGEST_TITLE = 24
 INDENT = "    "
 CODE_WIDTH = WIDTH - 2 * len(INDENT)
 """What a statement in a loop in a function has."""
@@ -26,6 +27,23 @@ LIBRARY_CALLS = {
 
 
 @dataclass(frozen=True, slots=True)
+class Flag:
+    """What a launch may ask of the scheduler, beside its geometry."""
+
+    name: str
+    """In templates/launch.cu."""
+    word: str
+    """In the header's table."""
+    wanted: Callable[[Launch, Plan], bool]
+
+
+FLAGS = (
+    Flag("COOPERATIVE", "cooperative", lambda launch, plan: launch.cooperative),
+    Flag("DEPENDENT", "dependent", lambda launch, plan: launch.pdl and plan.pdl),
+)
+
+
+@dataclass(frozen=True, slots=True)
 class StepLaunches:
     """One step of the pass with what it launches."""
 
@@ -35,8 +53,10 @@ class StepLaunches:
     """None for a step that stands outside the layers."""
 
     @property
-    def site(self) -> str:
-        return self.step.site
+    def title(self) -> str:
+        """The step's site, or how many tasks it has if the site is long."""
+        site = self.step.site
+        return site if len(site) <= LONGEST_TITLE else f"{len(self.step.tasks)} tasks"
 
 
 def pass_launches(steps: Iterable[Step], plan: Plan, dims: Dims) -> tuple[StepLaunches, ...]:
@@ -96,22 +116,18 @@ def launch_table(steps: Iterable[StepLaunches], plan: Plan) -> list[str]:
 
 
 def _row(entry: StepLaunches, launch: Launch, plan: Plan) -> tuple[str, ...]:
-    site = entry.site if len(entry.step.tasks) == 1 else f"{len(entry.step.tasks)} tasks"
     if launch.library:
-        return site, f"{launch.library} {launch.entry}", "", "", "", ""
+        return entry.title, f"{launch.library} {launch.entry}", "", "", "", ""
     grid = "x".join(map(str, launch.grid)) if any(launch.grid) else "one wave"
     block = "x".join(map(str, launch.block))
     smem = f"{launch.smem_bytes} B" if launch.smem_bytes else ""
-    return site, launch.entry, grid, block, smem, ", ".join(_words(launch, plan))
+    clusters = [f"clusters of {launch.cluster}"] if launch.cluster > 1 else []
+    words = [*clusters, *(flag.word for flag in _flags(launch, plan))]
+    return entry.title, launch.entry, grid, block, smem, ", ".join(words)
 
 
-def _words(launch: Launch, plan: Plan) -> Iterator[str]:
-    if launch.cluster > 1:
-        yield f"clusters of {launch.cluster}"
-    if launch.cooperative:
-        yield "cooperative"
-    if launch.pdl and plan.pdl:
-        yield "dependent"
+def _flags(launch: Launch, plan: Plan) -> list[Flag]:
+    return [flag for flag in FLAGS if flag.wanted(launch, plan)]
 
 
 def _blocks(
@@ -124,12 +140,8 @@ def _blocks(
     for layer, group in groupby(steps, key=lambda entry: entry.layer):
         lines: list[str] = []
         for entry in group:
-            lines.append(
-                f"// {entry.site}: {entry.step.kernel.name}"
-                if len(entry.step.tasks) == 1
-                else f"// {entry.step.kernel.name}: {len(entry.step.tasks)} tasks in one launch"
-            )
-            place = Place(entry.site, entry.step.tasks[0].layer, workspaces)
+            lines.append(f"// {entry.title}: {entry.step.kernel.name}")
+            place = Place(entry.step.site, entry.step.tasks[0].layer, workspaces)
             for launch in entry.launches:
                 lines += _launch_lines(entry.step, launch, plan, sources, place)
         yield layer, tuple(lines)
@@ -145,31 +157,23 @@ def _runs(
 
 
 def _launch_lines(step: Step, launch: Launch, plan: Plan, sources: KernelSources, place: Place) -> list[str]:
-    arguments = expressions(launch.args, place)
+    arguments = [expression(arg, place) for arg in launch.args]
     if launch.library:
-        call = f"{LIBRARY_CALLS[launch.library, launch.entry]}(GemmArgs{{"
-        return _call(call, f"{arguments}}});")
+        call = LIBRARY_CALLS[launch.library, launch.entry]
+        return argument_list(f"{call}(GemmArgs{{", arguments, "});", CODE_WIDTH)
     source = launch.source or step.kernel.source
     kernel, shape = f"{namespace(source)}::{launch.entry}", _shape(launch, plan)
-    heads = [f"launch({kernel}, {shape},"]
-    if len(heads[0]) > CODE_WIDTH:
-        heads = [f"launch({kernel},", f"       {shape},"]
-    return [*heads, *_call(f"       {sources.parameter(source, launch.entry)}{{", f"{arguments}}});")]
-
-
-def _call(opening: str, arguments: str) -> list[str]:
-    """Arguments behind what opens their list, each further line below the first argument."""
-    return wrapped(arguments, opening, " " * len(opening), CODE_WIDTH)
+    head = [f"launch({kernel}, {shape},"]
+    if len(head[0]) > CODE_WIDTH:
+        head = [f"launch({kernel},", f"       {shape},"]
+    struct = sources.parameter(source, launch.entry)
+    return [*head, *argument_list(f"       {struct}{{", arguments, "});", CODE_WIDTH)]
 
 
 def _shape(launch: Launch, plan: Plan) -> str:
     grid, block = (", ".join(map(str, size)) for size in (launch.grid, launch.block))
-    flags = [
-        name
-        for name, wanted in (("COOPERATIVE", launch.cooperative), ("DEPENDENT", launch.pdl and plan.pdl))
-        if wanted
-    ]
-    extras = [str(launch.smem_bytes), str(launch.cluster), " | ".join(flags) or "PLAIN"]
+    flags = " | ".join(flag.name for flag in _flags(launch, plan)) or "PLAIN"
+    extras = [str(launch.smem_bytes), str(launch.cluster), flags]
     for extra, default in zip(reversed(tuple(extras)), ("PLAIN", "1", "0"), strict=True):
         if extra != default:
             break

@@ -53,7 +53,7 @@ def emitted(word: str, workload: Workload = SMALL, arch: str = ARCH) -> CudaProg
 # ---- Launches: the program passes what the backend packs.
 
 _STATEMENT = re.compile(
-    r"(?:launch\((?P<kernel>\w+::\w+), Shape\{(?P<shape>.*?)\}, [\w:]+\{|(?P<library>cublas\w*)\(GemmArgs\{)"
+    r"(?:launch\((?P<kernel>\w+::\w+), Shape\{(?P<shape>.*?)\}, [\w:]*\{|(?P<library>cublas\w*)\(GemmArgs\{)"
     r"(?P<args>[^{}]*)\}\);"
 )
 _LOOP = re.compile(r"for \(int layer = (\d+); layer < (\d+); \+\+layer\) \{(.*?)\n    \}", re.DOTALL)
@@ -222,6 +222,16 @@ def test_a_struct_of_the_source_itself_is_named_by_its_namespace(tmp_path: Path)
     )
     sources.add("gemm/own.cu")
     assert sources.parameter("gemm/own.cu", "k") == "gemm_own::Own"
+
+
+def test_an_entry_that_a_macro_makes_is_given_bare_braces(tmp_path: Path) -> None:
+    sources = own_kernels(
+        tmp_path, "#define K(name) __global__ void name(GemmArgs args) {}\nK(k_8)  // not k_4\n"
+    )
+    sources.add("gemm/own.cu")
+    assert sources.parameter("gemm/own.cu", "k_8") == ""
+    with pytest.raises(UsageError, match="no kernel 'k_4'"):
+        sources.parameter("gemm/own.cu", "k_4")
 
 
 @pytest.mark.parametrize(

@@ -52,9 +52,14 @@ dim3 one_wave(const void* kernel, const Shape& shape) {
     return dim3(blocks_per_sm * sm_count);
 }
 
-// Every kernel takes one struct by value.
+template <class T>
+struct Same {
+    using Type = T;
+};
+
+// Every kernel takes one struct by value, and its type says which: the struct's fields may stand in bare braces.
 template <class Args>
-void launch(void (*kernel)(Args), const Shape& shape, Args args) {
+void launch(void (*kernel)(Args), const Shape& shape, typename Same<Args>::Type args) {
     const void* const function = reinterpret_cast<const void*>(kernel);
     if (shape.smem_bytes > 0) {
         CHECK(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, shape.smem_bytes));
