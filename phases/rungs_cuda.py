@@ -335,6 +335,33 @@ RUNGS = (
         prediction=Prediction(1.6, 1.35, 1.85, "sass"),
     ),
     Rung(
+        id="batch-attention",
+        number=27,
+        backend="cuda",
+        idea="Attention of 128 queries of a head by one block: keys and values come once for all of them.",
+        before="batch",
+        use=(
+            ("attention", ("attention_flash_head", *FLASH)),
+            ("attention@1", FLASH),
+        ),
+        prediction=Prediction(1.12, 1.08, 1.15, "phase table"),
+    ),
+    Rung(
+        id="batch-rows",
+        number=28,
+        backend="cuda",
+        idea="The last token of 32 sequences is 32 rows: one product of tiles, not a row at a time.",
+        before="batch-attention",
+        use=(
+            ("q@1", "gemm_warpgroup_56_8"),
+            ("wo@1", "gemm_warpgroup_56_8"),
+            ("w1@1", "gemm_warpgroup_56_2"),
+            ("w2@1", "gemm_warpgroup_56_8"),
+            ("head", "gemm_warpgroup_56_8"),
+        ),
+        prediction=Prediction(1.04, 1.03, 1.05, "phase table"),
+    ),
+    Rung(
         id="torch-eager",
         number=13,
         backend="cuda",

@@ -81,6 +81,7 @@ LOOP_BODIES: Mapping[str, LoopBody] = {
     "attention_flash_64": LoopBody(607, 1259),
     "attention_flash_128": LoopBody(1035, 1899),
     "attention_flash_warps": LoopBody(1761, 2530),
+    "attention_flash_head": LoopBody(1159, 2966),
     "attention_flash_tensor": LoopBody(782, 1152),
     "layernorm_thread_per_row mean": LoopBody(38, 144, 1),
     "layernorm_thread_per_row squares": LoopBody(54, 149, 1),

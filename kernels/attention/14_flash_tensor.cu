@@ -32,17 +32,6 @@ constexpr int COLUMN_FRAGMENTS = D / 8;    // across O
 using Flash = FlashSplitKv<D, QUERIES, KEYS, WARPS>;
 using Partials = FlashPartials<WARPS, QUERIES, Flash::LD>;  // lies over the tiles after their last use
 
-// Maximum and sum over the four lanes that share a row of a fragment.
-__device__ __forceinline__ float quad_max(float value) {
-    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 1));
-    return fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 2));
-}
-
-__device__ __forceinline__ float quad_sum(float value) {
-    value += __shfl_xor_sync(0xffffffffu, value, 1);
-    return value + __shfl_xor_sync(0xffffffffu, value, 2);
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
     attention_flash_tensor(const __grid_constant__ AttentionArgs args) {
     extern __shared__ float4 shared4[];

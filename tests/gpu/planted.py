@@ -91,6 +91,7 @@ WARPGROUP = "oracle-tf32,layout=row,w1:gemm_warpgroup_96_4"
 PARALLEL = "coalesced,attention:attention_parallel"
 FLASH = "coalesced,attention:attention_flash"
 FLASH_TENSOR = "oracle-tf32,attention:attention_flash_tensor"
+FLASH_HEAD = "oracle-tf32,attention:attention_flash_head"
 FLASH_WARPS = "coalesced,attention:attention_flash_warps"
 FP32_K_MAJOR = "naive,w1:gemm_fp32_k_major_8x8_2"
 FP32_CLUSTER = "naive,w1:gemm_fp32_cluster_8x8_2"
@@ -165,6 +166,11 @@ MISSING_BARRIERS = (
         "missing barrier", "attention/14_flash_tensor.cu",
         without_barrier("", "    Partials& partials"), FLASH_TENSOR, "attention" + FIRST,
         late=late_warp("float out[COLUMN_FRAGMENTS][4] = {};"),
+    ),
+    Fault(
+        "missing barrier", "attention/27_flash_head.cu",
+        without_barrier("round_and_interleave(buffer);\n                ", "            }"), FLASH_HEAD,
+        "attention" + FIRST, late=late_warp("    griddep_wait();"),
     ),
     Fault(
         "missing barrier", "attention/14_flash_warps.cu",
@@ -286,6 +292,11 @@ LEAKS = (
         file="include/flash_split_kv.cuh",
     ),
     Fault(
+        "leak between sequences", "attention/27_flash_head.cu",
+        ("column = static_cast<long long>(sequence)", "column = static_cast<long long>(sequence & ~1)"),
+        f"oracle-tf32,batch=4,{FLASH_HEAD.split(',')[1]}", "attention" + FIRST,
+    ),
+    Fault(
         "leak between sequences", "attention/14_flash_warps.cu",
         ("first_key = static_cast<long long>(sequence)", "first_key = static_cast<long long>(sequence & ~1)"),
         f"coalesced,batch=4,{FLASH_WARPS.split(',')[1]}", "attention" + FIRST,
@@ -327,6 +338,10 @@ MASKS = (
         "mask one late", "attention/14_flash_tensor.cu",
         ("flash.first_query + row;", "flash.first_query + row + 1;"),
         FLASH_TENSOR, "attention" + FIRST,
+    ),
+    Fault(
+        "mask one late", "attention/27_flash_head.cu",
+        ("<= first + g + c / 2 * 8;", "<= first + g + c / 2 * 8 + 1;"), FLASH_HEAD, "attention" + FIRST,
     ),
     Fault(
         "mask one late", "attention/14_flash_warps.cu",

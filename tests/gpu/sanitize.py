@@ -33,6 +33,7 @@ MOST_BATCH = 2
 OF_MIXED_RUNGS = (
     "coalesced,attention:attention_flash",
     "wmma,attention:attention_flash_tensor",
+    "wmma,attention:attention_flash_head",
     "wmma,layout=row,qkv:gemm_k_major_tall_2,wo:gemm_k_major_short_2,w1:gemm_k_major_short_1,"
     "w2:gemm_k_major_short_8,head:gemm_one_row_k_major",
     "naive,fused_qkv=on,qkv:gemm_fp32_k_major_8x8_2,wo:gemm_fp32_k_major_half_4,"
