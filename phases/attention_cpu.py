@@ -37,6 +37,7 @@ KERNELS = (
         covers=("attention",),
         entries=("cpu_blas_attention",),
         maths=("fp32",),
+        repeats_bits=False,
         traffic=_blas_traffic,
     ),
 )

@@ -46,6 +46,7 @@ KERNELS = (
         entries=("cpu_blas_gemm",),
         maths=("fp32",),
         bitwise_row_invariant=False,
+        repeats_bits=False,
         traffic=_blas_traffic,
     ),
 )

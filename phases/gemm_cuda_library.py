@@ -33,6 +33,7 @@ def _library(name: str, library: str, operation: str, fuses: bool, idea: str) ->
         maths=("fp32", "tf32"),
         fused_stores=fuses,
         library=library,
+        repeats_bits=False,
         launches=lambda tasks, plan, dims: _library_launches(library, operation, fuses, tasks, plan, dims),
         traffic=_library_traffic,
     )

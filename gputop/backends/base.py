@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from gputop.plan.types import LaunchInfo, Plan, Step, View, Workload
     from gputop.results.records import Ceilings, DeviceFacts, Health, Tuned
+    from gputop.validation.gate import TimedLogits
 
     Floats = NDArray[np.float32]
     Tokens = NDArray[np.int32]
@@ -33,6 +35,31 @@ class PassTimes:
     """The pass alone, nothing late."""
     submit_s: float | None = None
     """Host time to enqueue one pass; None where the host is the device."""
+    logits: tuple[TimedLogits, ...] = ()
+    """What these passes left: of passes on one batch whose logits have the same bits, one."""
+
+
+class LogitsLeft:
+    """Collects what timed passes leave, a copy of each different outcome.
+
+    Passes take the timed batches in turn (`gate.timed_tokens`): a kernel that does nothing then leaves the
+    logits of the batch before.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[int, Floats] = {}
+        self._kept: list[TimedLogits] = []
+
+    def add(self, token_set: int, logits: Floats) -> None:
+        """The logits of one pass; they are copied if their bits are not those of the pass before."""
+        last = self._last.get(token_set)
+        if last is None or not np.array_equal(last.view(np.uint32), logits.view(np.uint32)):
+            self._last[token_set] = logits.copy()
+            self._kept.append((token_set, self._last[token_set]))
+
+    def take(self, batch: int) -> tuple[TimedLogits, ...]:
+        """All of them as [batch, vocab]."""
+        return tuple((token_set, logits.reshape(batch, -1)) for token_set, logits in self._kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +107,8 @@ class Prepared(Protocol):
     def trace(self, tokens: Tokens, poison: float) -> Trace:
         """The same code with every layer's buffers kept."""
 
-    def sample_pass(self, passes: int) -> PassTimes: ...
+    def sample_pass(self, passes: int) -> PassTimes:
+        """Passes that take the timed batches in turn, with the logits that they left."""
 
     def sample_phases(self, passes: int) -> tuple[PhaseTimes, ...]:
         """Of about so many passes, one each; empty where a plan has no split here: a peer without CUPTI."""

@@ -191,6 +191,8 @@ class Kernel:
     bitwise_row_invariant: bool = True
     """Whether equal rows of input give equal bits wherever they stand. A BLAS need not: it chooses code by
     a row's place in its block, and so rounds in another order."""
+    repeats_bits: bool = True
+    """Whether equal inputs give equal bits at every run. A library promises that for some code only."""
     limits: Callable[[Task, Plan, Dims], str | None] | None = None
     """Why it can't take this task (`needs K a multiple of 16, got 100`), or None."""
     launches: Callable[[tuple[Task, ...], Plan, Dims], tuple[Launch, ...]] | None = None

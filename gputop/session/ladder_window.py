@@ -20,7 +20,7 @@ from gputop.session.ladder_entries import LadderMeasurement, kernel_names
 from gputop.session.peer_forecast import OwnPlanTiming, peer_forecast
 from gputop.session.prepared_plans import PreparedLane
 from gputop.session.rows import PlanModel, dominant_term, host_bound, shape_tax, site_binds
-from gputop.session.sampling import LaneSamples, Stop, sample_lanes
+from gputop.session.sampling import GATE_FAILED, LaneSamples, Stop, sample_lanes, still_right
 from gputop.util.errors import DeviceLost, GputopError, UsageError
 from gputop.validation.gate import PASS_TOLERANCES
 
@@ -51,6 +51,7 @@ def measure_ladder(
     sampled = {word: LaneSamples(lane) for word, lane in lanes.items() if lane.gate.ok}
     watch = interference.Watch(bench.backend)
     notes = _sample(bench, tuple(sampled.values()), seconds, stop, say)
+    sampled = {word: lane for word, lane in sampled.items() if lane.lane.gate.ok}
     health, disturbance = watch.end()
     machine = bench.machine(say, health)
     readings = {word: bench.physics(lane.lane.plan, lane, machine) for word, lane in sampled.items()}
@@ -126,8 +127,10 @@ def _sample(
             say=say,
             phase_rounds=PHASE_ROUNDS,
         )
+        still_right(bench.lanes, lanes, say)
         for original, copy in copies:
-            aa_runs.keep(bench.noise, original, copy)
+            if original.lane.gate.ok and copy.lane.gate.ok:
+                aa_runs.keep(bench.noise, original, copy)
     finally:
         bench.lanes.drop_copies()
     ended = f"ended by: {stopped_because}"
@@ -136,6 +139,9 @@ def _sample(
 
 def _enough(bench: SessionContext, lanes: Sequence[LaneSamples]) -> str:
     """Whether each rung against the one it changes is known well enough, or the only one by itself."""
+    lanes = [lane for lane in lanes if lane.lane.gate.ok]
+    if not lanes:
+        return GATE_FAILED
     if len(lanes) == 1:
         return "one plan: spread narrow enough" if paired_stats.enough_for_one(lanes[0].device_s) else ""
     narrow = all(

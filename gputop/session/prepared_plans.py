@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gputop.planner.resolver import Resolver, plan_dims
 from gputop.results.records import Gate, PhaseCheck
 from gputop.util.errors import UsageError
 from gputop.validation import gate
+from gputop.validation.gate import GatedPass
 
 if TYPE_CHECKING:
-    from gputop.backends.base import Backend, Prepared, Say
+    from gputop.backends.base import Backend, PassTimes, Prepared, Say, TimedRun, Tokens
     from gputop.plan.types import Plan
 
 MOST_IDLE = 4
@@ -31,10 +32,20 @@ class PreparedLane:
     plan: Plan
     prepared: Prepared
     gate: Gate
+    """As it stands: a timed pass, or the pass gate after a window, may still fail it."""
     pass_s: float
     """The shortest, poisoning included: good for choosing how to sample, never shown."""
+    gated: GatedPass | None = None
+    """What timed passes are held to; None if the pass gate failed, since then none are timed."""
     sample_s: float | None = None
     """How long a sample of it takes, once that was tried."""
+
+    def sample_pass(self, passes: int) -> PassTimes:
+        """A sample of timed passes, whose logits are checked; a wrong one fails the gate."""
+        times = self.prepared.sample_pass(passes)
+        if self.gated is not None and (fault := self.gated.fault_of(times.logits)):
+            self.gate = replace(self.gate, status="FAIL", where=fault)
+        return times
 
 
 class PreparedLanes:
@@ -62,23 +73,31 @@ class PreparedLanes:
         """Both gates of a lane. The phase gate runs once for what is prepared; it says where a pass fails."""
         if lane.gate.checks or not lane.prepared.steps:
             return lane.gate
+        workload = self._backend.workload
+        batches = gate.trace_tokens(workload, plan_dims(workload, lane.plan))
         checks: list[PhaseCheck] = []
-        known: dict[bytes, PhaseCheck] = {}
-        for poison in gate.POISONS:
+        known: gate.Known = {}
+        for tokens, poison in zip(batches, gate.POISONS, strict=True):
             say(f"checking every phase of {lane.plan.word}, buffers poisoned with {poison:g}")
-            checks += self._check_trace(lane, poison, known)
+            checks += self._check_trace(lane, tokens, poison, known)
         lane.gate = gate.combine(lane.gate, checks)
         return lane.gate
 
     def _check_trace(
-        self, lane: PreparedLane, poison: float, known: dict[bytes, PhaseCheck]
+        self, lane: PreparedLane, tokens: Tokens, poison: float, known: gate.Known
     ) -> tuple[PhaseCheck, ...]:
         """One traced pass, whose memory is given back before the next one's is taken."""
         workload, plan = self._backend.workload, lane.plan
         dims = plan_dims(workload, plan)
-        trace = lane.prepared.trace(gate.trace_tokens(workload, dims), poison)
+        trace = lane.prepared.trace(tokens, poison)
         steps = self._catalog.steps(plan, dims, keep_layers=True)
         return gate.check_phases(trace, steps, workload, plan, dims, known)
+
+    def check_again(self, lane: PreparedLane, say: Say) -> None:
+        """The pass gate after timing: a kernel must not have changed what it computes on the way."""
+        again, _ = self._check_pass(lane.plan, lane.prepared, say)
+        if lane.gate.ok and not again.ok:
+            lane.gate = replace(lane.gate, status="FAIL", where=f"after the timed passes: {again.where}")
 
     def drop_copies(self) -> None:
         """Close every copy; the plans themselves stay."""
@@ -102,13 +121,22 @@ class PreparedLanes:
 
     def _gated(self, plan: Plan, prepared: Prepared, say: Say) -> PreparedLane:
         """The pass gate, and on the way how long a pass takes."""
+        outcome, runs = self._check_pass(plan, prepared, say)
+        logits, times = zip(*runs, strict=True)
+        repeats_bits = not plan.peer and all(step.kernel.repeats_bits for step in prepared.steps)
+        workload = self._backend.workload
+        gated = GatedPass(workload, plan_dims(workload, plan), plan.math, logits, repeats_bits)
+        return PreparedLane(plan, prepared, outcome, min(times), gated if outcome.ok else None)
+
+    def _check_pass(self, plan: Plan, prepared: Prepared, say: Say) -> tuple[Gate, list[TimedRun]]:
+        """The outcome, and each run of it."""
         say(f"checking the answer of {plan.word}")
         workload = self._backend.workload
         dims = plan_dims(workload, plan)
-        outs, times = zip(*prepared.run_each(gate.pass_runs(workload, dims)), strict=True)
+        runs = prepared.run_each(gate.pass_runs(workload, dims))
         bitwise_row_invariant = all(step.kernel.bitwise_row_invariant for step in prepared.steps)
-        outcome = gate.judge_pass(outs, workload, dims, plan.math, bitwise_row_invariant)
-        return PreparedLane(plan, prepared, outcome, min(times))
+        logits = [out for out, _ in runs]
+        return gate.judge_pass(logits, workload, dims, plan.math, bitwise_row_invariant), runs
 
     def _make_room(self, plan: Plan, held: tuple[PreparedLane, ...]) -> None:
         """Give up idle plans, oldest first, until this one fits; none where that could not be enough."""

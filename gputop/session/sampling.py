@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
 from gputop.backends.base import PassTimes, PhaseTimes, Prepared, Say
 from gputop.perf import paired_stats
-from gputop.session.prepared_plans import PreparedLane
+from gputop.session.prepared_plans import PreparedLane, PreparedLanes
 
 LEAST_PASSES = 3
 FEWEST_PASSES = 2
@@ -27,6 +27,9 @@ WARM_UP_S = 0.3
 STEADY = 0.03
 """Warm when two samples in a row differ by less than this. Where a sample takes longer than the warm-up, none
 is needed: the first pass of every sample is dropped."""
+
+GATE_FAILED = "gate failed"
+"""Why a window ends that has nothing left to time."""
 
 Stop = Callable[[], bool]
 
@@ -81,7 +84,7 @@ def sample_lanes(
     `enough` gives the reason to end, empty to go on. A round that could not end within the budget is not
     begun, but at least `least_rounds` are done, unless `stop` says otherwise. Warming up comes before the
     budget: many lanes would else have warmed up for nothing. `phase_rounds`: the rounds that also split
-    passes by phase; None: all.
+    passes by phase; None: all. A lane whose gate fails on the way is sampled no more.
     """
     for lane in lanes:
         _warm_up(lane, stop)
@@ -93,11 +96,15 @@ def sample_lanes(
     while not stop():
         begun = perf_counter()
         for index in paired_stats.order(rounds, len(lanes)):
+            if not lanes[index].lane.gate.ok:
+                continue
             say(f"round {rounds + 1}: {lanes[index].lane.plan.word}")
             _sample(lanes[index], split=phase_rounds is None or rounds < phase_rounds)
             if stop():
                 return "stopped"
         rounds += 1
+        if not any(lane.lane.gate.ok for lane in lanes):
+            return GATE_FAILED
         if rounds < least_rounds:
             continue
         if reason := enough():
@@ -106,6 +113,14 @@ def sample_lanes(
         if now - start + (now - begun) > budget_s:
             return "time budget"
     return "stopped"
+
+
+def still_right(plans: PreparedLanes, lanes: Collection[LaneSamples], say: Say) -> bool:
+    """Whether no lane failed its gate while it was timed, nor fails the pass gate once more after that."""
+    for lane in lanes:
+        if lane.lane.gate.ok:
+            plans.check_again(lane.lane, say)
+    return all(lane.lane.gate.ok for lane in lanes)
 
 
 def expected_sample_s(lane: PreparedLane) -> float:
@@ -129,7 +144,7 @@ def _tried_s(lane: PreparedLane) -> float:
         few = FEWEST_PASSES
     else:
         # The lane's own time of a pass is a poisoned one's, and samples are of more passes than that.
-        passes = few = _passes(lane.prepared.sample_pass(passes).wall_s)
+        passes = few = _passes(lane.sample_pass(passes).wall_s)
     start = perf_counter()
     _sample(LaneSamples(lane, few), split=True)
     return (perf_counter() - start) * (passes + _phase_passes(passes)) / (few + _phase_passes(few))
@@ -140,7 +155,7 @@ def _warm_up(lane: LaneSamples, stop: Stop) -> None:
     pass_s, spent_s = lane.lane.pass_s, 0.0
     while LEAST_PASSES * pass_s < WARM_UP_S and spent_s < WARM_UP_S and not stop():
         start = perf_counter()
-        before_s, pass_s = pass_s, lane.prepared.sample_pass(_passes(pass_s)).wall_s
+        before_s, pass_s = pass_s, lane.lane.sample_pass(_passes(pass_s)).wall_s
         spent_s += perf_counter() - start
         if abs(pass_s / before_s - 1) < STEADY:
             break
@@ -156,7 +171,7 @@ def _phase_passes(passes: int) -> int:
 
 
 def _sample(lane: LaneSamples, split: bool) -> None:
-    times = lane.prepared.sample_pass(lane.passes)
+    times = lane.lane.sample_pass(lane.passes)
     lane.keep(times, _typical_split(lane.prepared, _phase_passes(lane.passes)) if split else None)
 
 

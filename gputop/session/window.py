@@ -17,7 +17,7 @@ from gputop.session.context import SessionContext
 from gputop.session.cost_model import Machine
 from gputop.session.prepared_plans import PreparedLane
 from gputop.session.rows import NO_CEILINGS, WindowContext, host_bound, lane_rows
-from gputop.session.sampling import LaneSamples, Stop, sample_lanes
+from gputop.session.sampling import GATE_FAILED, LaneSamples, Stop, sample_lanes, still_right
 
 Role = Literal["current", "pinned"]
 
@@ -57,6 +57,7 @@ def _measure(bench: SessionContext, order: WindowRequest, stop: Stop, say: Say) 
     time_utc, start = datetime.now(UTC).isoformat(timespec="seconds"), perf_counter()
     stopped_because, comparison, notes = _sample(bench, sampled, order.seconds, stop, say)
     seconds = perf_counter() - start
+    sampled = {role: lane for role, lane in sampled.items() if lane.lane.gate.ok}
     health, disturbance = watch.end()
     of_plans = bench.notes(lane.plan for lane in lanes.values())
     notes = (*of_plans, *notes, *disturbance)
@@ -108,14 +109,18 @@ def _prepare(bench: SessionContext, order: WindowRequest, say: Say) -> dict[Role
 def _sample(
     bench: SessionContext, sampled: Mapping[Role, LaneSamples], seconds: float | None, stop: Stop, say: Say
 ) -> tuple[str, Comparison | None, tuple[str, ...]]:
-    """Why the window ended, the comparison where there are two lanes, and what else to say."""
+    """Why the window ended, the comparison of two lanes whose gates hold to the end, and what else to say."""
     if "pinned" not in sampled or "current" not in sampled:
-        return _sample_alone(sampled, ALONE_S if seconds is None else seconds, stop, say), None, ()
+        ended = _sample_alone(sampled, ALONE_S if seconds is None else seconds, stop, say)
+        still_right(bench.lanes, sampled.values(), say)
+        return ended, None, ()
     pinned, current = sampled["pinned"], sampled["current"]
     copies, notes = aa_runs.copies_for_pair(bench, pinned, current, seconds, say)
     floor = bench.noise.floor(pinned.lane.plan.word, "device")
 
     def enough() -> str:
+        if not (pinned.lane.gate.ok and current.lane.gate.ok):
+            return GATE_FAILED
         narrow = paired_stats.narrow_enough(paired_stats.paired(pinned.device_s, current.device_s), floor)
         return "interval narrow enough" if narrow else ""
 
@@ -127,8 +132,11 @@ def _sample(
         stop=stop,
         say=say,
     )
+    if not still_right(bench.lanes, sampled.values(), say):
+        return stopped_because, None, notes
     for copy in copies:
-        aa_runs.keep(bench.noise, pinned, copy)
+        if copy.lane.gate.ok:
+            aa_runs.keep(bench.noise, pinned, copy)
     notes += aa_runs.unknown_floor(bench.noise, pinned.lane.plan.word)
     comparison = paired_comparison.compare(pinned, current, bench.noise, bench.backend.timer_floor_s)
     return stopped_because, comparison, notes
@@ -137,7 +145,7 @@ def _sample(
 def _sample_alone(sampled: Mapping[Role, LaneSamples], budget_s: float, stop: Stop, say: Say) -> str:
     """The lane whose gate passed."""
     if not sampled:
-        return "gate failed"
+        return GATE_FAILED
     (lane,) = sampled.values()
 
     def enough() -> str:

@@ -2,7 +2,8 @@
 
 *Pass*: last-token logits of two token sets against float64. *Phases*: every task's output, all rows,
 against float64 on the inputs that this very pass gave it. Buffers are poisoned before each run, since
-logits alone are blind to a stale row, and ReLU launders NaN.
+logits alone are blind to a stale row, and ReLU launders NaN. *Timed passes*: the logits of each one
+against those that the pass gate accepted, so that the code that was timed is the code that was checked.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from gputop.phases import phases
 from gputop.plan.types import Dims, Math, Phase, Plan, Step, View, WeightView, Workload
 from gputop.results.records import Gate, GateStatus, PhaseCheck
 from gputop.util.heartbeat import beat
-from gputop.validation.reference import MOST_SCORES, references
+from gputop.validation.reference import MOST_SCORES, SEQUENCES_AT_ONCE, references
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     Tokens = NDArray[np.int32]
     Run = tuple[Tokens, float]
     """Tokens [batch, seq] of a pass, and what its buffers are poisoned with."""
+    TimedLogits = tuple[int, Floats]
+    """Which of the two timed batches a pass took, and the logits [batch, vocab] that it left."""
 
     class Trace(Protocol):
         """A pass that kept every layer's buffers."""
@@ -46,43 +49,65 @@ if TYPE_CHECKING:
 
 PASS_TOLERANCES: Mapping[Math, float] = {"fp32": 1e-5, "tf32": 4e-3, "bf16": 2e-2}
 POISONS = (math.nan, 1e30)
-DISTINCT = 5
-"""Different sequences in a batch: odd, so that a leak between every second or fourth one shows."""
+LEAST_KINDS = 5
+"""A traced batch of at most this many sequences has no two alike."""
 SMALL_ROW = 0.1
 """A row below this share of all rows' root mean square is held against that share of it: what a row of few
 outputs loses where they cancel says nothing of the kernel."""
 MOST_COMPARED = 1 << 21
 """Elements compared at a time: in float64 a large batch would take twice its own memory."""
 
-Known = MutableMapping[bytes, PhaseCheck]
-"""Digest of all that a check looks at -> its outcome."""
+Known = MutableMapping[tuple[str, int], tuple[frozenset[bytes], PhaseCheck]]
+"""Site and layer -> the different sequences checked there (digests of input and output), and the outcome."""
 
 
-def trace_tokens(workload: Workload, dims: Dims) -> Tokens:
-    """[batch, seq] tokens in which neighbouring sequences differ: for the traced pass of `check_phases`."""
-    distinct = min(dims.batch, DISTINCT)
-    return tokens(workload, 1, distinct)[np.arange(dims.batch) % distinct]
+def timed_tokens(workload: Workload, dims: Dims) -> tuple[Tokens, Tokens]:
+    """The two batches [batch, seq] that timed passes take in turn; no batch has a sequence twice.
+
+    The second batch begins with a sequence of its own, and the first batch's follow one place further on.
+    So every sequence stands at two places among different neighbours, and output that a kernel left over
+    from the pass before is wrong at every place. (Sequences are drawn at random: a workload of few tokens
+    and few words can repeat one.)
+    """
+    first = tokens(workload, 0, dims.batch)
+    return first, np.concatenate([tokens(workload, 1, 1), first[:-1]])
+
+
+def trace_tokens(workload: Workload, dims: Dims) -> tuple[Tokens, Tokens]:
+    """The batches [batch, seq] of the two traced passes, one a poison, for `check_phases`.
+
+    The float64 reference of a trace costs as many sequences as it has different ones. A large batch
+    therefore has only about sqrt(batch) of them, but no two places hold equal sequences in both traces:
+    place b holds sequence b mod n in the first trace and b div n in the second.
+    """
+    kinds = _kinds(dims.batch)
+    drawn = tokens(workload, 1, min(kinds, dims.batch))
+    place = np.arange(dims.batch)
+    first = drawn[place % kinds]
+    return first, first if dims.batch <= kinds else drawn[place // kinds]
+
+
+def _kinds(batch: int) -> int:
+    """Different sequences in a trace: n with n^2 >= batch."""
+    return max(LEAST_KINDS, math.isqrt(batch - 1) + 1)
 
 
 def need_bytes(dims: Dims) -> int:
     """Host memory that both gates take at most, beside what the pass itself does.
 
-    In float64: the sequences of the reference pass with their widest activations, a tensor before and after
-    its fold, and a few blocks of what is compared.
+    In float64: the sequences of a reference pass or a trace with their widest activations, a tensor before
+    and after its fold, and a few blocks of what is compared.
     """
-    sequences = 1 + min(dims.batch, DISTINCT)
+    sequences = max(min(dims.batch + 1, SEQUENCES_AT_ONCE), min(dims.batch, _kinds(dims.batch)))
     activations = sequences * dims.seq * (8 * dims.d_model + 3 * dims.d_ff)
     tensors = 3 * max(math.prod(tensor.shape(dims)) for tensor in TENSORS)
     return (activations + tensors + 4 * (MOST_COMPARED + MOST_SCORES)) * np.float64().nbytes
 
 
-def pass_runs(workload: Workload, dims: Dims) -> tuple[Run, ...]:
-    """The passes of the pass gate, neither of which depends on the other.
-
-    Token set 0 in every sequence alike, then set 1 in up to `DISTINCT` different ones.
-    """
-    alike = np.repeat(tokens(workload, 0, 1), dims.batch, axis=0)
-    return tuple(zip((alike, trace_tokens(workload, dims)), POISONS, strict=True))
+def pass_runs(workload: Workload, dims: Dims) -> tuple[Run, Run]:
+    """The passes of the pass gate: both timed batches. Neither run depends on the other."""
+    first, second = timed_tokens(workload, dims)
+    return (first, POISONS[0]), (second, POISONS[1])
 
 
 def judge_pass(
@@ -90,24 +115,22 @@ def judge_pass(
 ) -> Gate:
     """The pass gate, given the logits [batch, vocab] of each of `pass_runs`.
 
-    Each sequence is held against its own reference; alike ones must give equal bits, unless the plan has a
-    kernel that rounds equal rows differently (`bitwise_row_invariant` False).
+    Each sequence is held against its own float64 reference. A sequence must give equal bits at both its
+    places, unless the plan has a kernel that rounds equal rows differently (`bitwise_row_invariant` False).
     """
-    distinct = min(dims.batch, DISTINCT)
-    references_of = references(workload, ((0, 1), (1, distinct)))
     tolerance = PASS_TOLERANCES[math]
     faults: list[str] = []
     errors: list[float | None] = []
-    for token_set, (out, expected, poison) in enumerate(zip(outs, references_of, POISONS, strict=True)):
-        error, row = worst_row(out, expected[np.arange(dims.batch) % len(expected)])
+    for token_set, (out, expected) in enumerate(zip(outs, _expected(workload, dims), strict=True)):
+        error, row = worst_row(out, expected)
         errors.append(error)
         if not _within(error, tolerance):
-            place = f"logits of token set {token_set}, sequence {row}, buffers poisoned with {poison:g}"
-            faults.append(_sentence(place, error, tolerance))
-        if token_set == 0 and bitwise_row_invariant and (different := _first_unlike(out)) is not None:
-            faults.append(
-                f"logits of sequences 0 and {different}, whose tokens are alike, differ in their bits"
-            )
+            place = f"logits of token set {token_set}, sequence {row}, "
+            faults.append(_sentence(f"{place}buffers poisoned with {POISONS[token_set]:g}", error, tolerance))
+    if bitwise_row_invariant and (moved := _first_unlike(outs[0][:-1], outs[1][1:])) is not None:
+        faults.append(
+            f"logits of one sequence differ in their bits at places {moved} and {moved + 1} of the batch"
+        )
     return Gate(
         status="FAIL" if faults else "PASS pass-only",
         pass_error=_worst(errors),
@@ -115,6 +138,43 @@ def judge_pass(
         logits=tuple(float(value) for value in outs[0][0, :2]),
         where="; ".join(faults),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class GatedPass:
+    """What the pass gate accepted, which timed passes must repeat."""
+
+    workload: Workload
+    dims: Dims
+    math: Math
+    logits: tuple[Floats, ...]
+    """[batch, vocab] of each of `pass_runs`."""
+    repeats_bits: bool
+    """False if a kernel of the plan may give other bits from run to run."""
+
+    def fault_of(self, timed: Sequence[TimedLogits]) -> str:
+        """What is wrong with logits that timed passes left, in a sentence; empty if nothing is.
+
+        Their bits must be those of the gated pass. If they need not repeat, other bits are held against the
+        float64 reference with the pass gate's tolerance.
+        """
+        for token_set, logits in timed:
+            moved = _first_unlike(logits, self.logits[token_set])
+            if moved is None:
+                continue
+            place = f"logits of a timed pass, token set {token_set}"
+            error, row = worst_row(logits, _expected(self.workload, self.dims)[token_set])
+            if not _within(error, PASS_TOLERANCES[self.math]):
+                return _sentence(f"{place}, sequence {row}", error, PASS_TOLERANCES[self.math])
+            if self.repeats_bits:
+                return f"{place}, sequence {moved}: not the bits that the gated pass gave"
+        return ""
+
+
+def _expected(workload: Workload, dims: Dims) -> tuple[Doubles, Doubles]:
+    """float64 logits [batch, vocab] of both timed batches."""
+    first, other = references(workload, ((0, dims.batch), (1, 1)))
+    return first, np.concatenate([other, first[:-1]])
 
 
 def check_phases(
@@ -129,8 +189,8 @@ def check_phases(
 
     What a fusing kernel computes in one launch is chained in float64 from its first inputs to its last
     output, unless it writes what lies between too. Sequences whose inputs have the same bits share one
-    reference; every row is compared. `known`: filled by the traces of one plan, of which a later one is
-    computed again in float64 only where its bits differ.
+    reference; every row is compared. `known`: filled by the traces of one plan. A later trace is computed
+    again in float64 only if it has sequences whose bits the one before it had not.
     """
     checker = _Checker(trace, workload, plan, dims, {} if known is None else known)
     # A broken pass hands on infinities; they are reported as not finite, not as NumPy's warnings.
@@ -188,10 +248,13 @@ class _Checker:
         read = [self._digests(view, values) for view, values in inputs.items()]
         given = [b"".join(parts) for parts in zip(*read, strict=True)]
         written = self._digests(step.tasks[-1].output, out)
-        key = b"".join((f"{step.site} {step.tasks[0].layer}".encode(), *given, *written))
-        if key not in self._known:
-            self._known[key] = self._compare(step, inputs, out, given, written)
-        return self._known[key]
+        place = (step.site, step.tasks[0].layer)
+        sequences = frozenset(a + b for a, b in zip(given, written, strict=True))
+        checked, outcome = self._known.get(place, (frozenset[bytes](), None))
+        if outcome is None or not sequences <= checked:
+            outcome = self._compare(step, inputs, out, given, written)
+            self._known[place] = (sequences, outcome)
+        return outcome
 
     def _digests(self, view: View, values: Floats) -> list[bytes]:
         if view not in self._seen:
@@ -320,10 +383,10 @@ def _rectangle(buffer: Doubles, view: View) -> Doubles:
     return as_strided(buffer[view.offset :], (view.rows, view.columns), (view.ld * item, item))
 
 
-def _first_unlike(out: Floats) -> int | None:
-    """The first row whose bits are not those of row 0."""
-    bits = np.ascontiguousarray(out, np.float32).view(np.uint32)
-    same = (bits == bits[0]).all(axis=1)
+def _first_unlike(a: Floats, b: Floats) -> int | None:
+    """The first row whose bits differ between two arrays of one shape."""
+    bits_a, bits_b = (np.ascontiguousarray(rows, np.float32).view(np.uint32) for rows in (a, b))
+    same = (bits_a == bits_b).all(axis=1)
     return None if same.all() else int(np.argmin(same))
 
 

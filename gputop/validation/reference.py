@@ -39,15 +39,17 @@ SEAL_BYTES = 32
 """Of the digest behind a kept array."""
 MOST_FILE_BYTES = 1 << 30
 SHIPPED = PACKAGE / "_data" / "references"
-SHIPPED_SETS: tuple[Wanted, ...] = ((0, 1), (1, 5))
-"""Enough for the gate at every batch."""
+SHIPPED_SETS: tuple[Wanted, ...] = ((0, 64), (1, 1))
+"""Enough for the gate at every batch up to 64."""
+SEQUENCES_AT_ONCE = 8
+"""Sequences whose activations a reference pass holds: those of a large batch would not fit into memory."""
 
 
 @lru_cache(maxsize=8)
 def references(workload: Workload, wanted: tuple[Wanted, ...]) -> tuple[Doubles, ...]:
     """[sequences, vocab] last-token logits of several token sets.
 
-    Those kept nowhere are computed in one stacked pass.
+    Those kept nowhere are computed together.
     """
     kept = {want: _kept(workload, *want) for want in wanted}
     found = {want: logits for want, logits in kept.items() if logits is not None}
@@ -60,10 +62,12 @@ def references(workload: Workload, wanted: tuple[Wanted, ...]) -> tuple[Doubles,
 
 
 def compute(workload: Workload, wanted: Sequence[Wanted]) -> list[Doubles]:
-    """The logits of several token sets from one pass over all their sequences."""
+    """The logits of several token sets, from passes over `SEQUENCES_AT_ONCE` of their sequences."""
     ids = np.concatenate([tokens(workload, *want) for want in wanted])
+    blocks = np.array_split(ids, -(-len(ids) // SEQUENCES_AT_ONCE))
+    logits = np.concatenate([float64_pass(workload, block) for block in blocks])
     edges = np.cumsum([sequences for _, sequences in wanted])[:-1]
-    return np.split(float64_pass(workload, ids), edges)
+    return np.split(logits, edges)
 
 
 def ship(workload: Workload) -> None:

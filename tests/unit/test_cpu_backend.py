@@ -61,7 +61,7 @@ def prepare(backend: CpuBackend, word: str) -> CpuPrepared:
 def check_phases(backend: CpuBackend, prepared: CpuPrepared, poison: float) -> dict[str, bool]:
     plan, workload = prepared.plan, backend.workload
     dims = plan_dims(workload, plan)
-    trace = prepared.trace(gate.trace_tokens(workload, dims), poison)
+    trace = prepared.trace(gate.trace_tokens(workload, dims)[0], poison)
     steps = CATALOG.steps(plan, dims, keep_layers=True)
     return {check.site: check.ok for check in gate.check_phases(trace, steps, workload, plan, dims)}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -231,13 +232,13 @@ def test_the_same_plans_pass_without_a_fault(session: Session) -> None:
     assert {word: session.check(parse_word(word)).status for word in words} == dict.fromkeys(words, "PASS")
 
 
-def test_equal_sequences_hide_a_leak_that_different_ones_show(
+def test_a_leak_between_sequences_shows_in_the_logits_of_both_runs(
     monkeypatch: pytest.MonkeyPatch, session: Session
 ) -> None:
     plant(monkeypatch, ATTEND, "attention", neighbours_key)
     gate = session.check(parse_word("cpu-blas,batch=2"))
+    assert "token set 0" in gate.where
     assert "token set 1" in gate.where
-    assert "token set 0" not in gate.where
 
 
 def test_a_plan_that_fails_has_no_time(monkeypatch: pytest.MonkeyPatch, session: Session) -> None:
@@ -253,6 +254,107 @@ def test_a_plan_that_fails_has_no_time(monkeypatch: pytest.MonkeyPatch, session:
     assert "cpu-blas" in window.verdict
     assert "wo of layer" in window.verdict
     assert passing.device_s is not None
+
+
+def only_when(runs: Callable[[int], bool]) -> Fault:
+    """The kernel does nothing in passes (counted from 1) for which `runs` is False."""
+
+    def fault(bind: kernels.Bind, task: Task, memory: Memory, plan: Plan, dims: Dims) -> Bound:
+        calls, passes = bind(task, memory, plan, dims), count(1)
+
+        def maybe() -> None:
+            if runs(next(passes)):
+                for call in calls:
+                    call()
+
+        return (maybe,)
+
+    return fault
+
+
+LAPSES = {
+    "computes in its first three calls": lambda number: number <= 3,
+    "fails at each seventh": lambda number: number % 7 != 0,
+}
+
+
+@pytest.mark.parametrize("lapse", LAPSES)
+@pytest.mark.parametrize(
+    ("entry", "phase"), [("cpu_embed", "embed"), (GEMM, "w1"), (ATTEND, "attention"), (GEMM, "head")]
+)
+@pytest.mark.parametrize("word", ["cpu-blas", "cpu-blas,batch=2"])
+def test_a_kernel_that_passes_the_gate_and_lapses_when_timed_has_no_time(
+    monkeypatch: pytest.MonkeyPatch, session: Session, entry: str, phase: str, word: str, lapse: str
+) -> None:
+    """What it leaves is what the pass before left: right for other tokens, never for those of this pass."""
+    plant(monkeypatch, entry, phase, only_when(LAPSES[lapse]))
+    window = session.measure(parse_word(word), seconds=0.05)
+    lane = window.lane("current")
+    assert lane is not None
+    assert lane.gate.status == "FAIL"
+    assert lane.gate.where.startswith("logits of a timed pass, token set ")
+    assert (lane.rows, lane.device_s, lane.wall_s) == ((), None, None)
+    assert window.stopped_because == "gate failed"
+    assert word in window.verdict
+    assert session.check(parse_word(word)).status == "FAIL", "and stays so while it is prepared"
+
+
+@pytest.mark.parametrize("role", ["current", "pinned"])
+def test_of_a_pair_the_plan_that_lapses_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, session: Session, role: str
+) -> None:
+    plant(monkeypatch, "cpu_loops_gemm", "w1", only_when(LAPSES["fails at each seventh"]))
+    words = ("cpu-loops", "cpu-blas") if role == "current" else ("cpu-blas", "cpu-loops")
+    window = session.measure(*map(parse_word, words), seconds=0.1)
+    lapsing, sound = window.lane(role), window.lane({"current": "pinned", "pinned": "current"}[role])
+    assert lapsing is not None
+    assert sound is not None
+    assert (lapsing.gate.status, lapsing.rows) == ("FAIL", ())
+    assert sound.gate.ok
+    assert sound.device_s is not None
+    assert window.comparison is None
+    assert "no time for cpu-loops" in window.verdict
+
+
+def test_a_rung_that_lapses_has_no_time_in_the_ladder(
+    monkeypatch: pytest.MonkeyPatch, session: Session
+) -> None:
+    plant(monkeypatch, "cpu_loops_gemm", "w1", only_when(LAPSES["fails at each seventh"]))
+    rungs = [parse_word(word) for word in ("cpu-loops", "cpu-blas", "cpu-threads")]
+    loops, blas, threads = session.measure_ladder(rungs, seconds=0.2).entries
+    assert loops.gate.status == "FAIL"
+    assert (loops.device_s, loops.binds, loops.ratio_first) == (None, None, None)
+    assert blas.device_s is not None
+    assert (threads.before, threads.verdict != "") == ("cpu-blas", True)
+
+
+def test_a_kernel_that_breaks_after_the_last_timed_pass_is_caught_when_the_window_closes(
+    monkeypatch: pytest.MonkeyPatch, session: Session
+) -> None:
+    """Only on poisoned buffers does it show that the kernel no longer writes all of its output."""
+    broken: list[bool] = []
+
+    def later(bind: kernels.Bind, task: Task, memory: Memory, plan: Plan, dims: Dims) -> Bound:
+        whole, stale = bind(task, memory, plan, dims), stale_columns(bind, task, memory, plan, dims)
+
+        def either() -> None:
+            for call in stale if broken else whole:
+                call()
+
+        return (either,)
+
+    plant(monkeypatch, GEMM, "w1", later)
+    asked = count()
+
+    def stop() -> bool:
+        broken.extend([True] * (next(asked) > 5))
+        return bool(broken)
+
+    lane = session.measure(parse_word("cpu-blas"), seconds=5.0, stop=stop).lane("current")
+    assert lane is not None
+    assert lane.gate.status == "FAIL"
+    assert lane.gate.where.startswith("after the timed passes: ")
+    assert lane.rows == ()
 
 
 def test_a_rung_that_fails_has_no_time_in_the_ladder(

@@ -70,7 +70,7 @@ def on_tiny(word: str) -> CpuPrepared:
 def check_phases(word: str) -> Callable[[], object]:
     made = on_tiny(word)
     dims = plan_dims(TINY, made.plan)
-    trace = made.trace(gate.trace_tokens(TINY, dims), 0.0)
+    trace = made.trace(gate.trace_tokens(TINY, dims)[0], 0.0)
     steps = CATALOG.steps(made.plan, dims, keep_layers=True)
     return lambda: gate.check_phases(trace, steps, TINY, made.plan, dims)
 

@@ -11,7 +11,6 @@ from gputop.backends.cpu import ceilings, machine, warmup
 from gputop.backends.cpu.memory import Floats, own_copy
 from gputop.backends.cpu.prepared import CpuPrepared, LastPass
 from gputop.model import activations, weights
-from gputop.model.rng import tokens
 from gputop.plan.types import WORD_BYTES, Dims, Layout, Plan, Step, Workload
 from gputop.planner.resolver import plan_dims
 from gputop.results.records import Ceilings, DeviceFacts, Health
@@ -121,7 +120,7 @@ class CpuBackend:
             steps=steps,
             kept_steps=tuple(_kept(step, plan, dims) for step in steps),
             weights=arrays,
-            tokens=tokens(self.workload, 0, plan.batch),
+            timed_tokens=gate.timed_tokens(self.workload, dims),
             threads=lambda: blas.threads(count),
             one_thread=one_thread,
             last_pass=self._last_pass,

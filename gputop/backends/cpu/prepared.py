@@ -12,7 +12,7 @@ from time import perf_counter_ns
 import numpy as np
 from numpy.typing import NDArray
 
-from gputop.backends.base import PassTimes, PhaseTimes, TimedRun, run_in_turn
+from gputop.backends.base import LogitsLeft, PassTimes, PhaseTimes, TimedRun, run_in_turn
 from gputop.backends.cpu.kernels import TABLE, Bind, Call
 from gputop.backends.cpu.memory import Floats, Memory
 from gputop.perf.paired_stats import undisturbed
@@ -75,15 +75,16 @@ class CpuPrepared:
         steps: tuple[Step, ...],
         kept_steps: tuple[Step, ...],
         weights: Mapping[str, Floats],
-        tokens: NDArray[np.int32],
+        timed_tokens: Sequence[NDArray[np.int32]],
         threads: Threads,
         one_thread: bool,
         last_pass: LastPass,
         timer_floor_s: float,
     ) -> None:
-        """`kept_steps`: the same steps with a buffer for each layer; `tokens` [batch, seq]: those timed.
+        """`kept_steps`: the same steps with a buffer for each layer.
 
-        `last_pass` is shared by all plans on this machine; `timer_floor_s`: step and spread of its clock.
+        `timed_tokens`: the batches [batch, seq] that timed passes take in turn. `last_pass` is shared by all
+        plans on this machine; `timer_floor_s`: step and spread of its clock.
         """
         self.plan = plan
         self.steps = steps
@@ -95,7 +96,9 @@ class CpuPrepared:
         self._one_thread = one_thread
         self._last_pass = last_pass
         self._timer_floor_s = timer_floor_s
-        self._timed_tokens = tokens.reshape(-1)
+        self._timed_tokens = tuple(tokens.reshape(-1) for tokens in timed_tokens)
+        self._token_set = 0
+        """Which of them the next timed pass takes."""
         self._memory = Memory(plan, dims, weights, keep_layers=False)
         self._bound = _bind(steps, self._memory, plan, dims)
         self._calls = _flat(self._bound)
@@ -137,12 +140,13 @@ class CpuPrepared:
         Where a pass of this plan has just done that, it is left out.
         """
         dropped = 0 if self._last_pass.warms(self) else 1
-        calls, tokens, timed_tokens = self._calls, self._memory.tokens, self._timed_tokens
+        calls, tokens = self._calls, self._memory.tokens
         logits, taken = self._memory.logits, np.empty_like(self._memory.logits)
-        wall_ns, device_ns = [], []
+        wall_ns, device_ns, left = [], [], LogitsLeft()
         with self._threads():
             for _ in range(passes - 1 + dropped):
                 beat()
+                token_set, timed_tokens = self._next_tokens()
                 start = perf_counter_ns()
                 np.copyto(tokens, timed_tokens)
                 begin = perf_counter_ns()
@@ -152,9 +156,12 @@ class CpuPrepared:
                 np.copyto(taken, logits)
                 wall_ns.append(perf_counter_ns() - start)
                 device_ns.append(end - begin)
+                left.add(token_set, taken)
         self._last_pass.note(self, start)
         return PassTimes(
-            wall_s=undisturbed(wall_ns[dropped:]) * NS, device_s=undisturbed(device_ns[dropped:]) * NS
+            wall_s=undisturbed(wall_ns[dropped:]) * NS,
+            device_s=undisturbed(device_ns[dropped:]) * NS,
+            logits=left.take(self.plan.batch),
         )
 
     def sample_phases(self, passes: int) -> tuple[PhaseTimes, ...]:
@@ -164,7 +171,7 @@ class CpuPrepared:
         """One pass with a stamp on both sides of each step. Caches are as the last pass left them."""
         stamps: list[int] = []
         stamp = stamps.append
-        np.copyto(self._memory.tokens, self._timed_tokens)
+        np.copyto(self._memory.tokens, self._next_tokens()[1])
         with self._threads():
             stamp(perf_counter_ns())
             for calls in self._bound:
@@ -200,6 +207,12 @@ class CpuPrepared:
         self._calls = self._bound = ()
         self._weights = {}
         self._memory.close()
+
+    def _next_tokens(self) -> tuple[int, NDArray[np.int32]]:
+        """The timed batches in turn, flat, with their number."""
+        token_set = self._token_set
+        self._token_set = (token_set + 1) % len(self._timed_tokens)
+        return token_set, self._timed_tokens[token_set]
 
     def _run_own(self, tokens: NDArray[np.int32], poison: float) -> Floats:
         """In the memory of the timed passes."""

@@ -22,12 +22,13 @@ from gputop.backends.cuda.runtime.utility_kernels import Tools
 from gputop.backends.cuda.timing.cupti import open_recorder
 from gputop.backends.cuda.timing.events import Timer
 from gputop.backends.cuda.weights import DeviceWeights, check_fill, plan_weight_bytes
-from gputop.model import activations, rng
+from gputop.model import activations
 from gputop.plan.types import Dims, Plan, Step, Workload
 from gputop.planner.registry import Registry
 from gputop.planner.resolver import plan_dims
 from gputop.results.records import Ceilings, DeviceFacts, Health
 from gputop.util.startup_trace import mark
+from gputop.validation import gate
 
 LIBRARY_BYTES = 64 << 20
 """What the libraries take for their workspaces when a plan first uses them."""
@@ -124,12 +125,12 @@ class CudaBackend:
         # A framework reads weights as it defines them, whatever the rung before it did to ours.
         stored = plan.change(layout="row", fold=False) if plan.peer else plan
         weights = DeviceWeights(self._context, self._tools, self.workload, stored, dims)
-        tokens = rng.tokens(self.workload, 0, plan.batch)
+        timed_tokens = gate.timed_tokens(self.workload, dims)
         if plan.peer:
             from gputop.backends.cuda.torch.baseline import prepare_peer
 
             peer: Prepared = prepare_peer(
-                self._context, self._timer, weights, plan, dims, tokens, self._recorder, say
+                self._context, self._timer, weights, plan, dims, timed_tokens, self._recorder, say
             )
             return peer
         say(f"compiling the kernels of {plan.word or plan.rung}")
@@ -143,7 +144,7 @@ class CudaBackend:
             dims=dims,
             steps=steps,
             kept_steps=tuple(_kept(step, plan, dims) for step in steps),
-            tokens=tokens,
+            timed_tokens=timed_tokens,
             recorder=self._recorder,
             say=say,
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gputop.backends.base import PassTimes, PhaseTimes, Say, TimedRun, run_in_turn
+from gputop.backends.base import LogitsLeft, PassTimes, PhaseTimes, Say, TimedRun, run_in_turn
 from gputop.backends.cuda.bind import Binder, BoundStep, plan_launches
 from gputop.backends.cuda.launch_info import launch_info
 from gputop.backends.cuda.memory import PlanMemory
@@ -62,11 +62,13 @@ class CudaPrepared:
         dims: Dims,
         steps: tuple[Step, ...],
         kept_steps: tuple[Step, ...],
-        tokens: Tokens,
+        timed_tokens: Sequence[Tokens],
         recorder: KernelRecorder | None,
         say: Say,
     ) -> None:
-        """`kept_steps`: the same steps with a buffer for each layer; `tokens` [batch, seq]: those timed.
+        """`kept_steps`: the same steps with a buffer for each layer.
+
+        `timed_tokens`: the batches [batch, seq] that timed passes take in turn.
 
         Every kernel has run once when this returns: DeviceLost names the one that faults or never ends.
         """
@@ -79,7 +81,9 @@ class CudaPrepared:
         self._weights = weights
         self._dims = dims
         self._kept_steps = kept_steps
-        self._tokens = np.ascontiguousarray(tokens.reshape(-1))
+        self._timed_tokens = np.stack([tokens.reshape(-1) for tokens in timed_tokens])
+        self._token_set = 0
+        """Which of them the next timed pass takes."""
         self._memory = self._new_memory(steps, keep_layers=False)
         self._bound = binder.bind(steps, self._memory, plan, dims)
         self._calls: tuple[Call, ...] = tuple(call for step in self._bound for call in step.calls)
@@ -95,9 +99,10 @@ class CudaPrepared:
         self._split = PhaseSplit(
             context, timer, self._memory, self._bound, self._submit, plan.graph, recorder
         )
-        self._host_tokens, self._host_tokens_at = context.mapped(self._tokens.size, ctypes.c_int32)
-        self._host_logits, self._host_logits_at = context.mapped(self._memory.logits.size, ctypes.c_float)
-        np.ctypeslib.as_array(self._host_tokens)[:] = self._tokens
+        host_tokens, self._host_tokens_at = context.mapped(self._timed_tokens.size, ctypes.c_int32)
+        np.ctypeslib.as_array(host_tokens)[:] = self._timed_tokens.reshape(-1)
+        host_logits, self._host_logits_at = context.mapped(self._memory.logits.size, ctypes.c_float)
+        self._host_logits = np.ctypeslib.as_array(host_logits)
 
     def run(self, tokens: Tokens, poison: float) -> Floats:
         return self._run(self._memory, self._submit, tokens, poison)
@@ -114,13 +119,18 @@ class CudaPrepared:
 
     def sample_pass(self, passes: int) -> PassTimes:
         """Means over `passes` - 1 passes of either clock: the first leaves the caches as they are in use."""
-        device, submit, wall = [], [], []
+        device, submit, wall, left = [], [], [], LogitsLeft()
         for _ in range(passes):
-            device_s, submit_s = self._timer.whole(self._submit)
+            device_s, submit_s = self._on_device(left)
             device.append(device_s)
             submit.append(submit_s)
-            wall.append(self._wall())
-        return PassTimes(wall_s=fmean(wall[1:]), device_s=fmean(device[1:]), submit_s=fmean(submit[1:]))
+            wall.append(self._wall(left))
+        return PassTimes(
+            wall_s=fmean(wall[1:]),
+            device_s=fmean(device[1:]),
+            submit_s=fmean(submit[1:]),
+            logits=left.take(self.plan.batch),
+        )
 
     def sample_phases(self, passes: int) -> tuple[PhaseTimes, ...]:
         return self._split.sample(passes)
@@ -153,7 +163,7 @@ class CudaPrepared:
 
     def _prove(self, bound: Sequence[BoundStep], memory: PlanMemory, say: Say) -> None:
         """Run every step by itself, so that a fault has a name, and every kernel is loaded and warm."""
-        self._context.copy_in(memory.tokens, self._tokens)
+        self._context.copy_in(memory.tokens, self._timed_tokens[0])
         self._context.synchronize("drawing the weights")
         told = set()
         for step in bound:
@@ -175,18 +185,46 @@ class CudaPrepared:
         logits: Floats = self._context.copy_out(memory.logits)
         return logits.reshape(self.plan.batch, -1)
 
-    def _wall(self) -> float:
+    def _on_device(self, left: LogitsLeft) -> tuple[float, float]:
+        """Device and enqueueing seconds of a pass. Its tokens lie there before, its logits are read after."""
+        context, token_set = self._context, self._next_token_set()
+        with explained("the timed pass"):
+            self._enqueue_tokens(token_set)
+        times = self._timer.whole(self._submit)
+        with explained("the timed pass"):
+            self._enqueue_logits()
+            context.stream.synchronize()
+        left.add(token_set, self._host_logits)
+        return times
+
+    def _wall(self, left: LogitsLeft) -> float:
         """Tokens in, the pass, logits out, as a caller without any of this apparatus waits for it."""
-        context, memory = self._context, self._memory
-        copy = context.copy_async
+        token_set = self._next_token_set()
         with explained("the timed pass"):
             begun = perf_counter()
-            copy(memory.tokens.data.ptr, self._host_tokens_at, memory.tokens.nbytes, HOST_TO_DEVICE)
+            self._enqueue_tokens(token_set)
             for call in self._submit:
                 call()
-            copy(self._host_logits_at, memory.logits.data.ptr, memory.logits.nbytes, DEVICE_TO_HOST)
-            context.stream.synchronize()
-            return perf_counter() - begun
+            self._enqueue_logits()
+            self._context.stream.synchronize()
+            wall_s = perf_counter() - begun
+        left.add(token_set, self._host_logits)
+        return wall_s
+
+    def _next_token_set(self) -> int:
+        """The timed batches in turn."""
+        token_set = self._token_set
+        self._token_set = (token_set + 1) % len(self._timed_tokens)
+        return token_set
+
+    def _enqueue_tokens(self, token_set: int) -> None:
+        tokens = self._memory.tokens
+        source = self._host_tokens_at + token_set * tokens.nbytes
+        self._context.copy_async(tokens.data.ptr, source, tokens.nbytes, HOST_TO_DEVICE)
+
+    def _enqueue_logits(self) -> None:
+        logits = self._memory.logits
+        self._context.copy_async(self._host_logits_at, logits.data.ptr, logits.nbytes, DEVICE_TO_HOST)
 
     def _launch_graph(self) -> None:
         self._graph.launch(self._context.stream)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gputop.backends.base import PassTimes, PhaseTimes, Say, TimedRun, Trace, run_in_turn
+from gputop.backends.base import LogitsLeft, PassTimes, PhaseTimes, Say, TimedRun, Trace, run_in_turn
 from gputop.backends.cuda.packages import TORCH
 from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.status_codes import explained
@@ -60,7 +60,7 @@ def prepare_peer(
     weights: DeviceWeights,
     plan: Plan,
     dims: Dims,
-    tokens: Tokens,
+    timed_tokens: Sequence[Tokens],
     recorder: KernelRecorder | None,
     say: Say,
 ) -> TorchPrepared:
@@ -73,7 +73,7 @@ def prepare_peer(
         raise Unavailable(TORCH.sentence) from None
     if not torch.cuda.is_available():
         raise Unavailable("PyTorch sees no CUDA device here; install a build of it for CUDA.")
-    return TorchPrepared(torch, context, timer, weights, plan, dims, tokens, recorder, say)
+    return TorchPrepared(torch, context, timer, weights, plan, dims, timed_tokens, recorder, say)
 
 
 class TorchPrepared:
@@ -89,10 +89,11 @@ class TorchPrepared:
         weights: DeviceWeights,
         plan: Plan,
         dims: Dims,
-        tokens: Tokens,
+        timed_tokens: Sequence[Tokens],
         recorder: KernelRecorder | None,
         say: Say,
     ) -> None:
+        """`timed_tokens`: the batches [batch, seq] that timed passes take in turn."""
         self.plan = plan
         self._torch = torch
         self._recorder = recorder
@@ -110,12 +111,14 @@ class TorchPrepared:
         self._forward: Callable[[Any], Any] = model
         if self._mode:
             self._forward = COMPILER.compile(torch, model, self._mode)
-        shape = (dims.batch, dims.seq)
-        host, self._host_at = context.mapped(dims.tokens, ctypes.c_int32)
-        self._host_tokens = torch.from_numpy(np.ctypeslib.as_array(host).reshape(shape))
-        self._timed = np.ascontiguousarray(tokens.reshape(shape))
-        self._host_tokens.numpy()[:] = self._timed
-        self._tokens = torch.empty(shape, dtype=torch.int32, device=self._device)
+        self._shape = (dims.batch, dims.seq)
+        timed = np.stack([tokens.reshape(self._shape) for tokens in timed_tokens])
+        host, self._host_at = context.mapped(timed.size, ctypes.c_int32)
+        self._host_tokens = torch.from_numpy(np.ctypeslib.as_array(host).reshape(timed.shape))
+        self._host_tokens.numpy()[:] = timed
+        self._token_set = 0
+        """Which of the timed batches the next pass takes."""
+        self._tokens = torch.empty(self._shape, dtype=torch.int32, device=self._device)
         self._logits: Any = None
         try:
             self._warm_up(say)
@@ -126,9 +129,7 @@ class TorchPrepared:
     def run(self, tokens: Tokens, poison: float) -> Floats:
         """The framework owns its buffers: there is nothing to poison."""
         with self._ready():
-            self._tokens.copy_(
-                self._torch.from_numpy(np.ascontiguousarray(tokens.reshape(self._timed.shape)))
-            )
+            self._tokens.copy_(self._torch.from_numpy(np.ascontiguousarray(tokens.reshape(self._shape))))
             self._submit()
             self._context.synchronize(f"the pass of {self.plan.peer}")
             logits: Floats = self._logits.float().cpu().numpy()
@@ -142,16 +143,26 @@ class TorchPrepared:
 
     def sample_pass(self, passes: int) -> PassTimes:
         """Means over `passes` - 1 passes of either clock: the first leaves the caches as they are in use."""
-        device, submit, wall = [], [], []
+        device, submit, wall, left = [], [], [], LogitsLeft()
         with self._ready():
             for _ in range(passes):
+                token_set = self._next_token_set()
+                self._tokens.copy_(self._host_tokens[token_set], non_blocking=True)
                 (device_s,), submit_s = self._timer.split([[self._submit]])
+                left.add(token_set, self._logits.float().cpu().numpy())
                 device.append(device_s)
                 submit.append(submit_s)
+                token_set = self._next_token_set()
                 begun = perf_counter()
-                self._pass()
+                logits = self._pass(token_set)
                 wall.append(perf_counter() - begun)
-        return PassTimes(wall_s=fmean(wall[1:]), device_s=fmean(device[1:]), submit_s=fmean(submit[1:]))
+                left.add(token_set, logits.float().numpy())
+        return PassTimes(
+            wall_s=fmean(wall[1:]),
+            device_s=fmean(device[1:]),
+            submit_s=fmean(submit[1:]),
+            logits=left.take(self.plan.batch),
+        )
 
     def sample_phases(self, passes: int) -> tuple[PhaseTimes, ...]:
         """One pass by kind of kernel, in the place of sites. Empty where CUPTI is missing or sees nothing."""
@@ -221,14 +232,20 @@ class TorchPrepared:
             stack.enter_context(self._ready())
             for index in range(WARM_PASSES):
                 say(f"{name}: pass {index + 1} of {WARM_PASSES} to warm up")
-                self._pass()
+                self._pass(self._next_token_set())
                 self._context.synchronize(f"the pass of {name}", deadline_s=60.0)
 
-    def _pass(self) -> None:
-        """Tokens in, the pass, logits out."""
-        self._tokens.copy_(self._host_tokens, non_blocking=True)
+    def _next_token_set(self) -> int:
+        """The timed batches in turn."""
+        token_set = self._token_set
+        self._token_set = (token_set + 1) % len(self._host_tokens)
+        return token_set
+
+    def _pass(self, token_set: int) -> Any:
+        """Tokens in, the pass, logits out, as a tensor on the host."""
+        self._tokens.copy_(self._host_tokens[token_set], non_blocking=True)
         self._submit()
-        self._logits.cpu()
+        return self._logits.cpu()
 
     def _submit(self) -> None:
         if self._mode:
