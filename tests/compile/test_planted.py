@@ -15,7 +15,7 @@ from gputop.model.workloads import parse_workload
 from gputop.plan.plan_string import parse_word
 from gputop.planner.resolver import Resolver, plan_dims
 from tests.compile import sources
-from tests.gpu.planted import FAULTS, Fault, altered, planted
+from tests.gpu.planted import FAULTS, LAPSES, Fault, altered, planted
 
 ARCH = "90"
 MINI = parse_workload("mini")
@@ -27,7 +27,7 @@ def compiled(kernels: Path, source: str) -> bytes:
     return compile_source(kernels / source, source, arch, (kernels,)).code
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.id)
+@pytest.mark.parametrize("fault", [*FAULTS, *LAPSES], ids=lambda fault: fault.id)
 def test_a_fault_is_in_the_code_that_its_plan_runs(tmp_path: Path, fault: Fault) -> None:
     whole = sources.cubin(fault.source, ARCH)
     assert whole is not None
@@ -41,7 +41,7 @@ def test_a_fault_is_in_the_code_that_its_plan_runs(tmp_path: Path, fault: Fault)
 
 
 def test_no_two_faults_have_one_name() -> None:
-    assert len({fault.id for fault in FAULTS}) == len(FAULTS)
+    assert len({fault.id for fault in (*FAULTS, *LAPSES)}) == len(FAULTS) + len(LAPSES)
 
 
 def test_text_that_is_not_there_once_is_refused(tmp_path: Path) -> None:

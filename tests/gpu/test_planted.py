@@ -19,7 +19,7 @@ from gputop.planner.resolver import plan_dims
 from gputop.results.records import Gate
 from gputop.session.session import Session
 from tests.gpu.plans import STANDARD, catalog, gate_of
-from tests.gpu.planted import FAULTS, MISSING_BARRIERS, STALE, Fault, altered, planted
+from tests.gpu.planted import FAULTS, LAPSES, MISSING_BARRIERS, STALE, Fault, altered, planted
 
 LATE = tuple(fault for fault in MISSING_BARRIERS if fault.late is not None)
 RACY = MISSING_BARRIERS[0]
@@ -54,6 +54,19 @@ def test_the_gate_catches_a_fault_and_says_where(tmp_path: Path, fault: Fault) -
     gate = gate_on(fault.word, planted(tmp_path, fault))
     assert gate.status == "FAIL"
     assert gate.where.startswith(fault.where)
+
+
+@pytest.mark.parametrize("fault", LAPSES, ids=lambda fault: fault.id)
+def test_a_kernel_that_lapses_when_it_is_timed_shows_no_time(tmp_path: Path, fault: Fault) -> None:
+    session = Session.open("cuda", STANDARD["mini"], kernels_dir=str(planted(tmp_path, fault)))
+    try:
+        lane = session.measure(parse_word(fault.word), seconds=0.3).lane("current")
+    finally:
+        session.close()
+    assert lane is not None
+    assert lane.gate.status == "FAIL"
+    assert lane.gate.where.startswith("logits of a timed pass, token set ")
+    assert (lane.rows, lane.device_s, lane.wall_s) == ((), None, None)
 
 
 @pytest.mark.parametrize("fault", LATE, ids=lambda fault: fault.id)
