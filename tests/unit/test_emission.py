@@ -31,6 +31,7 @@ from gputop.planner.resolver import Resolver, plan_dims
 from gputop.util.errors import UsageError
 from gputop.util.paths import kernels_dir
 
+ROOT = Path(__file__).resolve().parents[2]
 ARCH = "sm_90"
 SMALL = WORKLOADS[0]
 OURS = [rung.id for rung in Resolver.load().rungs_of("cuda") if rung.kind != "peer"]
@@ -328,6 +329,22 @@ def test_the_header_says_what_to_do_with_the_file() -> None:
     assert "takes the one that the library's heuristic names first" in " ".join(header.split("\n// "))
     assert "layernorm_row_in_registers  128x1x1" in header
     assert max(map(len, program.text.splitlines())) <= 130
+
+
+def documented() -> list[str]:
+    """Every `gputop emit` of the pages, without where its output goes."""
+    pages = [ROOT / "README.md", ROOT / "docs" / "emit.md"]
+    lines = [
+        line for page in pages for line in page.read_text().splitlines() if line.startswith("gputop emit ")
+    ]
+    return [re.split(r"\s{2,}| \| | -o ", line)[0] for line in lines]
+
+
+@pytest.mark.parametrize("line", dict.fromkeys(documented()))
+def test_the_pages_commands_work(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "program"
+    assert main((*line.split()[1:], "-o", str(file))) == 0
+    assert file.read_text().startswith("// Plan ")
 
 
 def test_a_file_carries_a_part_of_a_large_vocabulary_and_says_so() -> None:
