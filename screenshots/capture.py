@@ -46,9 +46,15 @@ class Picture:
 WAIT = "…"
 PICTURES = (
     Picture("main-80x24", 80, 24, "gpt2-small", "cpu-blas", (WAIT,)),
-    Picture("main-140x45", 140, 45, "gpt2-small", "cpu-loops", (WAIT, "down", "down", "enter", WAIT)),
+    Picture("main-140x45", 140, 45, "gpt2-small", "cpu-blas", (WAIT, "g", "down", "enter", WAIT)),
     Picture("kernels-100x30", 100, 30, "gpt2-small", "cpu-blas", (WAIT, "d", "down", "down", "enter")),
-    Picture("h200-140x45", 140, 45, "tiny", "cpu-blas", (WAIT, "h", WAIT, "p")),
+    Picture("h200-140x45", 140, 45, "tiny", "cpu-blas", (WAIT, "h", WAIT)),
+    Picture("h200-80x24", 80, 24, "tiny", "cpu-blas", (WAIT, "h", WAIT)),
+    Picture("roofline-140x45", 140, 45, "tiny", "cpu-blas", (WAIT, "h", WAIT, "2")),
+    Picture("ladder-140x45", 140, 45, "tiny", "cpu-blas", (WAIT, "h", WAIT, "3")),
+    Picture("inspect-140x45", 140, 45, "tiny", "cpu-blas", (WAIT, "h", WAIT, "4")),
+    Picture("whatif-140x45", 140, 45, "tiny", "cpu-blas", (WAIT, "h", WAIT, "5", "down", "n")),
+    Picture("diff-140x45", 140, 45, "tiny", "cpu-blas", (WAIT, "h", WAIT, "6")),
     Picture("help-100x40", 100, 40, "tiny", "cpu-blas", (WAIT, "question_mark")),
 )
 
@@ -72,7 +78,10 @@ async def window_of_the_plan(app: GputopApp, pilot: Pilot[int]) -> None:
     deadline = monotonic() + PATIENCE_S
     recorded = app.options.backend == "replay"
     while (
-        app.state.lane is None or app.state.pending or not app.is_drawn or (recorded and not app.state.ladder)
+        app.state.lane is None
+        or app.state.pending
+        or not app.is_drawn
+        or (recorded and not (app.state.ladder and app.state.recorded))
     ):
         if monotonic() > deadline or app.state.trouble:
             raise SystemExit(f"no window: {app.state.trouble or 'out of patience'}")
