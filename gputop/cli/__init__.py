@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("GPUTOP_TRACEBACK"):
             raise
         what = f"{type(error).__name__}: {error}".splitlines()[0]
-        _tell(f"a fault of its own ({what}). GPUTOP_TRACEBACK=1 shows where; please report it.")
+        _tell(f"internal error ({what}). Set GPUTOP_TRACEBACK=1 for the traceback; please report it.")
         return INTERNAL_FAULT
     finally:
         _settle_streams()
@@ -55,7 +55,7 @@ def _tell(text: str) -> None:
 
 
 def _open_streams() -> None:
-    """Lead streams that the caller closed nowhere, or the next file opened would become stdout."""
+    """Open closed standard streams on the null device; the next file opened would take their descriptor."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (open to the end)

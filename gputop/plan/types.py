@@ -1,4 +1,4 @@
-"""The words of design.md as frozen records. Standard library only; nothing here computes costs.
+"""Frozen records for kernels, phases, rungs and plans. Standard library only; nothing here computes costs.
 
 Sizes are element counts, bytes end in `_bytes`, seconds in `_s`.
 """
@@ -202,8 +202,8 @@ class Kernel:
 
 
 KernelKind = Literal["gemm", "attention", "pointwise", "other"]
-"""What a kernel does, so far as passes of different make can be set side by side. `pointwise`: a row or an
-element at a time, layernorm and lookups included. `other`: not known, or of several kinds."""
+"""Coarse class of a kernel, comparable between our passes and PyTorch's. `pointwise`: one row or element at a
+time, layernorm and lookups included. `other`: unknown, or several kinds."""
 KINDS: tuple[KernelKind, ...] = ("gemm", "attention", "pointwise", "other")
 
 
@@ -316,7 +316,7 @@ class Rung:
 
     id: str
     number: int
-    """As in the seed; oracles and peers share the number they stand beside."""
+    """Order in the ladder. A baseline shares the number of the rung that it is compared with."""
     backend: str
     idea: str
     before: str | None

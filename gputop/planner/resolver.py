@@ -226,7 +226,7 @@ class Resolver(Registry):
         peers = [rung.id for rung in self.rungs_of(plan.backend) if rung.kind == "peer"]
         if not peers or any(plan.math in kernel.maths for kernel in kernels):
             return ""
-        return f", which peers only compute in ({', '.join(peers)})"
+        return f", which only framework baselines support ({', '.join(peers)})"
 
     def _check_not_fixed(self, rung: Rung) -> None:
         """UsageError for a rung that changes only what can't be set here: it would be the rung before it."""
@@ -281,7 +281,7 @@ class Resolver(Registry):
                     raise UsageError(f"{step.kernel.name} can't serve {task.site.name}: {why}.")
         self._check_grids(steps, plan, dims)
         if plan.pdl and not any(launch.pdl for step in steps for launch in _launches(step, plan, dims)):
-            raise UsageError("pdl=on: no kernel of this plan waits by itself for the one before it.")
+            raise UsageError("pdl=on: no kernel of this plan supports programmatic dependent launch.")
         if plan.fused_stores and not any(step.kernel.fused_stores for step in steps):
             raise UsageError(
                 "fused_stores=on: no kernel of this plan can store bias, ReLU and residual itself."

@@ -91,10 +91,10 @@ class LadderEntry:
     forecast_from: str = ""
     """What that rests on."""
     through: str = ""
-    """Of a recording shown without its first rung: that rung. What stands here against the first one shown is
-    derived from both against that one, and its interval is wider than a pair's. Empty: measured."""
+    """The recording's first rung, if it is hidden: ratios to the first rung shown are computed through it, with
+    wider intervals. Empty if they were measured directly."""
     foretold: PredictedGain | None = None
-    """Where `predicted` was revised: what it was first."""
+    """The original prediction, if `predicted` was revised."""
     aa_floor: float | None = None
     """|log ratio| that two copies of one plan reach, to which `verdict` was held; None where there is no
     rung before, and in recordings older than it."""

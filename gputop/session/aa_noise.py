@@ -33,8 +33,10 @@ class NoiseFloors:
         return bool(self._pairs)
 
     def floor(self, word: str, name: str) -> float:
-        """|log ratio| below which nothing counts as an effect. Copies of other plans stand in for a plan of
-        which none was seen: what placement is worth is much the same to all."""
+        """Return the |log ratio| below which nothing counts as an effect.
+
+        If this plan has no A/A runs, those of other plans serve: placement noise is similar.
+        """
         own = self._pairs.get((word, name), ())
         alike = [pair for (_, other), pairs in self._pairs.items() if other == name for pair in pairs]
         return paired_stats.aa_floor(tuple(own or alike), self._minimum)

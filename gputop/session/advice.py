@@ -66,7 +66,7 @@ def advise(rows: tuple[Row, ...], sites: tuple[SiteModel, ...], near: tuple[Neig
         f"{change.word} ({seconds(change.after_s)}, {significant(change.gain)}x)"
         for change in changes[:MOST_NAMED]
     )
-    return f"{head} Spends less of it, with the pass of {seconds(total_s)} forecast to take: {named}."
+    return f"{head} These would reduce it (forecast of the pass, now {seconds(total_s)}): {named}."
 
 
 def worst_site(rows: Iterable[Row]) -> str | None:

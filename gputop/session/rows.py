@@ -247,7 +247,7 @@ def _totals(
 
 
 def dominant_term(binds: Iterable[tuple[str, float]]) -> str | None:
-    """Of (binding term, time) the term that binds for the largest share of the time."""
+    """Return the term that binds for the longest time, given (binding term, time) pairs."""
     shares: dict[str, float] = defaultdict(float)
     for term, time_s in binds:
         shares[term] += time_s

@@ -138,7 +138,7 @@ class GputopApp(App[int]):
         super().exit(*arguments, **options)
 
     def _end(self, code: int, reason: str | None = None) -> None:
-        """Leave; a screen that is still put together is waited for, as it can't be left half mounted."""
+        """Exit once the screen is mounted: Textual fails if it exits during mount."""
         if self._main.stands:
             self.exit(code, return_code=code, message=reason and Text(printable_lines(reason)))
         else:
@@ -176,7 +176,7 @@ class GputopApp(App[int]):
             self._due = self.set_timer(wait_s, self._draw)
 
     def _request(self, state: State) -> None:
-        """Wish for what differs only: what was said before the device was open must not end a window."""
+        """Send the measuring thread only changes: repeating an old request would end the window under way."""
         self.state = state
         wish = MeasureRequest(state.pair, state.measuring)
         if state.opened is not None and wish != self._wished:

@@ -1,7 +1,7 @@
 """Signs of life from long computations, so that nobody takes them for hung.
 
-Whoever waits opens `listening`; a loop that may take long calls `beat` at each turn. Code that can hang
-(a kernel on a device) has no beat of its own, and is found by its silence.
+The waiting side opens `on_heartbeat`; a loop that may take long calls `beat` in each iteration. Code that may
+hang (a kernel on a device) must not call it: the missing heartbeat reveals the hang.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def on_heartbeat(say: Say) -> Iterator[Say]:
 
 
 def beat() -> None:
-    """Still at work. Costs a look at the clock; of a thread's own loops nobody hears."""
+    """Report progress. Cheap. Has no effect in threads other than the listener's."""
     listener = _listener.get()
     if listener is not None:
         listener.beat()

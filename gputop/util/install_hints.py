@@ -28,8 +28,10 @@ def pip(words: str) -> str:
 
 
 def _python() -> str:
-    """Its bare name where the shell's is the same one, else its path. No link is followed: that an
-    environment's Python leads to the system's is what tells the two apart."""
+    """Return `python` if that is what the shell would run, else the full path.
+
+    Links are not resolved: a virtual environment's Python links to the system's and must not pass for it.
+    """
     path = Path(sys.executable)
     found = shutil.which(path.name)
     if found is not None and Path(found).absolute() == path:

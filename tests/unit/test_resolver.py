@@ -215,7 +215,9 @@ def test_a_math_that_only_peers_compute_in_is_said_to_be_theirs() -> None:
     peers = [rung.id for rung in CATALOG.rungs_of("cuda") if rung.kind == "peer"]
     for math in theirs:
         assert resolve(f"{peers[0]},math={math}", WORKLOADS[0].dims, "cuda").math == math
-        with pytest.raises(UsageError, match=rf"{math}, which peers only compute in \({', '.join(peers)}\)"):
+        with pytest.raises(
+            UsageError, match=rf"{math}, which only framework baselines support \({', '.join(peers)}\)"
+        ):
             resolve(f"graph,math={math}", WORKLOADS[0].dims, "cuda")
     with pytest.raises(UsageError, match=r"the plan's math is tf32\.$"):
         resolve("naive,math=tf32", WORKLOADS[0].dims, "cuda")
@@ -406,5 +408,5 @@ def test_records_and_sources_name_the_same_architectures() -> None:
 
 
 def test_dependent_launches_need_a_kernel_that_waits_by_itself() -> None:
-    with pytest.raises(UsageError, match="no kernel of this plan waits by itself"):
+    with pytest.raises(UsageError, match="no kernel of this plan supports programmatic"):
         CATALOG.resolve(parse_word("megakernel,pdl=on"), WORKLOADS[0].dims, "cuda")

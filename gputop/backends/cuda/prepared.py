@@ -142,7 +142,7 @@ class CudaPrepared:
         return ()
 
     def close(self) -> None:
-        """Nothing, where a kernel does not end: whatever is given back would wait for it."""
+        """Free the resources. Skipped if a kernel hangs, since freeing would block on it."""
         if self._context.hung is not None:
             return
         self._graph = None

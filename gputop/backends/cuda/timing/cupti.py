@@ -18,8 +18,7 @@ FLOOR_LAUNCHES = 64
 class KernelRecorder:
     """Records the kernels of a run. On only while it records: it slows everything else down.
 
-    CUPTI is attached to by the first recording. A process that records nothing has nothing of it: two tools
-    that listen to one driver, as under a sanitizer, do not end well.
+    CUPTI is attached on first use only: two attached tools conflict, for example under compute-sanitizer.
     """
 
     def __init__(self, context: Context, tools: Tools, cupti: Cupti) -> None:
