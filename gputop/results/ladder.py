@@ -91,7 +91,7 @@ class LadderEntry:
     forecast_from: str = ""
     """What that rests on."""
     through: str = ""
-    """The recording's first rung, if it is hidden: ratios to the first rung shown are computed through it, with
+    """The recording's first rung, if it is hidden: ratios to the first one shown go through it and have
     wider intervals. Empty if they were measured directly."""
     foretold: PredictedGain | None = None
     """The original prediction, if `predicted` was revised."""
