@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
@@ -33,7 +33,7 @@ LOCAL_FONT = re.compile(r'local\("FiraCode-[A-Za-z]*"\),')
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One PNG: where the app is started, and what is pressed. `…` waits for a window of the plan chosen."""
+    """One PNG: the workload or recording, and what is pressed. `…` waits for a window of the plan chosen."""
 
     name: str
     columns: int
@@ -44,24 +44,30 @@ class Picture:
 
 
 WAIT = "…"
+RECORDED = "h200"
+"""A shipped recording in the place of a workload."""
 PICTURES = (
     Picture("main-80x24", 80, 24, "gpt2-small", "cpu-blas", (WAIT,)),
     Picture("main-140x45", 140, 45, "gpt2-small", "cpu-blas", (WAIT, "g", "down", "enter", WAIT)),
     Picture("kernels-100x30", 100, 30, "gpt2-small", "cpu-blas", (WAIT, "d", "down", "down", "enter")),
-    Picture("h200-140x45", 140, 45, "tiny", "cpu-blas", (WAIT, "h", WAIT)),
-    Picture("h200-80x24", 80, 24, "tiny", "cpu-blas", (WAIT, "h", WAIT)),
-    Picture("roofline-140x45", 140, 45, "tiny", "cpu-blas", (WAIT, "h", WAIT, "2")),
-    Picture("ladder-140x45", 140, 45, "tiny", "cpu-blas", (WAIT, "h", WAIT, "3")),
-    Picture("inspect-140x45", 140, 45, "tiny", "cpu-blas", (WAIT, "h", WAIT, "4")),
-    Picture("whatif-140x45", 140, 45, "tiny", "cpu-blas", (WAIT, "h", WAIT, "5", "down", "n")),
-    Picture("diff-140x45", 140, 45, "tiny", "cpu-blas", (WAIT, "h", WAIT, "6")),
+    Picture("h200-140x45", 140, 45, RECORDED, "", (WAIT)),
+    Picture("h200-80x24", 80, 24, RECORDED, "", (WAIT)),
+    Picture("roofline-140x45", 140, 45, RECORDED, "", (WAIT, "2")),
+    Picture("ladder-140x45", 140, 45, RECORDED, "", (WAIT, "3")),
+    Picture("inspect-140x45", 140, 45, RECORDED, "", (WAIT, "4")),
+    Picture("whatif-140x45", 140, 45, RECORDED, "", (WAIT, "5", "down", "n")),
+    Picture("diff-140x45", 140, 45, RECORDED, "", (WAIT, "6")),
     Picture("help-100x40", 100, 40, "tiny", "cpu-blas", (WAIT, "question_mark")),
 )
 
 
 async def draw(picture: Picture) -> str:
     """The screen as SVG."""
-    options = Options("cpu", parse_workload(picture.workload), request=PlanRequest(picture.rung))
+    options = Options("cpu", parse_workload("tiny"), request=PlanRequest(picture.rung))
+    if picture.workload == RECORDED:
+        options = Options("replay", options.workload, device=RECORDED)
+    else:
+        options = replace(options, workload=parse_workload(picture.workload))
     app = GputopApp(options, Client())
     async with app.run_test(size=(picture.columns, picture.rows)) as pilot:
         for key in picture.keys:
