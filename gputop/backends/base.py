@@ -35,6 +35,8 @@ class PassTimes:
     """The pass alone, nothing late."""
     submit_s: float | None = None
     """Host time to enqueue one pass; None where the host is the device."""
+    clock_hz: float | None = None
+    """SM clock during the passes, by stamps of the device's own counters; None where there are none."""
     logits: tuple[TimedLogits, ...] = ()
     """What these passes left: of passes on one batch whose logits have the same bits, one."""
 

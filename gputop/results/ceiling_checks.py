@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from gputop.results.records import Ceiling, Ceilings
 
 UNITS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"(dram|l2)_latency|launch_.*|grid_barrier|call"), "s"),
-    (re.compile(r"(dram|l2)_(read|copy).*"), "B/s"),
+    (re.compile(r"(dram|l2)_latency|launch_.*|(grid|cluster)_barrier.*|call"), "s"),
+    (re.compile(r"first_load_.*|last_store|block_start|library_start_.*"), "s"),
+    (re.compile(r"(dram|l2|dsmem)_(read|copy|panel).*|code_fetch"), "B/s"),
     (re.compile(r"(fp32|tf32|bf16).*"), "FLOP/s"),
 )
 """Unit of the ceilings whose name matches."""

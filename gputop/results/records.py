@@ -184,6 +184,8 @@ class Health:
     throttled_s: float | None = None
     """How long a CPU quota held the measuring process back in the window, each core counted; None: no quota,
     or the kernel does not count."""
+    launch_s: float | None = None
+    """What an empty launch in a graph costs in the measuring process: its ceiling is `launch_graph`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,8 +61,11 @@ class SessionContext:
         return tuple(dict.fromkeys(note for plan in plans if (note := self.backend.note(plan))))
 
     def physics(self, plan: Plan, lane: LaneSamples, machine: Machine) -> PlanModel:
-        """Floors and terms of a prepared plan."""
+        """Floors and terms of a prepared plan, at the clock that its own passes ran at where that is
+        known.
+        """
         dims = self.dims(plan)
+        machine = replace(machine, clock_hz=lane.clock_hz or machine.clock_hz)
         facts = {fact.site: fact for fact in lane.prepared.facts()}
         return PlanModel(
             sites=self._models(plan, lane.prepared.steps, machine, facts),

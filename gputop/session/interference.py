@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from gputop.backends.base import Backend
 from gputop.results.host_words import others_words, throttled_words
+from gputop.results.launch_state import LAUNCH_COST_WITHIN
 from gputop.results.records import Health
 from gputop.util import host_cpu
+from gputop.util.units import seconds
 
 
 class Watch:
@@ -28,7 +30,10 @@ class Watch:
             others_cores=use.others_cores,
             throttled_s=use.throttled_s,
         )
-        return joined(self._before, after), notes(self._before, after)
+        ceilings = self._backend.kept_ceilings()
+        usual_s = ceilings.get("launch_graph") if ceilings else None
+        found = (*notes(self._before, after), *launch_notes(self._before, after, usual_s))
+        return joined(self._before, after), found
 
 
 def joined(before: Health, after: Health) -> Health:
@@ -69,6 +74,24 @@ def disturbed(health: Health) -> str:
 def _shared(health: Health) -> str:
     count = len(health.others or ())
     return f"shared with {count} other process{'es' if count > 1 else ''}" if count else ""
+
+
+def launch_notes(before: Health, after: Health, usual_s: float | None) -> tuple[str, ...]:
+    """Return a note if launches cost other than their ceiling `launch_graph`, `usual_s`.
+
+    Then something has changed them for this process, and times differ from those of other windows by more
+    than plans do.
+    """
+    if usual_s is None:
+        return ()
+    readings = [health.launch_s / usual_s for health in (before, after) if health.launch_s is not None]
+    far = max(readings, key=lambda ratio: abs(ratio - 1), default=1.0)
+    if abs(far - 1) <= LAUNCH_COST_WITHIN:
+        return ()
+    return (
+        f"launches cost {far:.2f} times their ceiling, {seconds(usual_s)}: something has changed them for "
+        "this process, and the window is pooled with none of another state",
+    )
 
 
 def _either(before: Sequence[str] | None, after: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -92,7 +92,7 @@ def _base(occasion: WindowContext, samples: LaneSamples, dims: Dims, comparison:
         gate_error=gate.pass_error,
         logit0=logits[0],
         logit1=logits[1],
-        sm_clock_hz=health.sm_clock_hz,
+        sm_clock_hz=samples.clock_hz or health.sm_clock_hz,
         power_w=health.power_w,
         throttle=None if health.throttle is None else " ".join(health.throttle) or "none",
         pinned_plan=comparison.plan_a if comparison else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from time import perf_counter
 
 from gputop.backends.base import PassTimes, PhaseTimes, Prepared, Say
@@ -43,6 +44,8 @@ class LaneSamples:
     device_s: list[float] = field(default_factory=list)
     wall_s: list[float] = field(default_factory=list)
     submit_s: list[float] = field(default_factory=list)
+    clocks_hz: list[float] = field(default_factory=list)
+    """SM clock during each sample's passes, where the device's own counters tell it."""
     phases: list[PhaseTimes] = field(default_factory=list)
     """One a sample, of its several passes; empty where the plan has no split."""
 
@@ -55,6 +58,8 @@ class LaneSamples:
         self.wall_s.append(times.wall_s)
         if times.submit_s is not None:
             self.submit_s.append(times.submit_s)
+        if times.clock_hz is not None:
+            self.clocks_hz.append(times.clock_hz)
         # A clock that failed amid a window gave way to another, whose times say nothing beside its own.
         if phases is not None and phases.timer == (self.phases or [phases])[0].timer:
             self.phases.append(phases)
@@ -63,6 +68,11 @@ class LaneSamples:
     def phase_floor_s(self) -> float:
         """Step and spread of what timed the phases; 0 where nothing did."""
         return max((sample.timer_floor_s for sample in self.phases), default=0.0)
+
+    @property
+    def clock_hz(self) -> float | None:
+        """The median sample's clock; None where no sample tells one."""
+        return median(self.clocks_hz) if self.clocks_hz else None
 
     def site_s(self, site: str) -> list[float]:
         """Time of one site, sample by sample; empty when the plan has no such site."""

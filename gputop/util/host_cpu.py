@@ -23,6 +23,10 @@ LEAST_S = 0.1
 """Between readings closer than this the system's own step (10 ms a core) is most of what is read."""
 
 
+_measuring: set[int] = set()
+"""Processes that this one has started to measure for it, and that still run."""
+
+
 @dataclass(frozen=True, slots=True)
 class CpuTimes:
     """CPU seconds so far. None where the system does not tell."""
@@ -32,7 +36,8 @@ class CpuTimes:
     all_s: float | None
     """Of every program, on the cores that this process may use."""
     own_s: float
-    """Of this process, the children it has waited for, and the front end that started it."""
+    """Of this process, the children it has waited for or that measure for it, and the front end that started
+    it."""
     throttled_s: float | None
     """How long a quota held this process back."""
 
@@ -67,11 +72,22 @@ def whole_cores() -> int:
     return max(1, int(usable_cores()))
 
 
+def measures_for_us(pid: int) -> None:
+    """Count a process that this one has started as no other program's, until `has_ended`."""
+    _measuring.add(pid)
+
+
+def has_ended(pid: int) -> None:
+    """Once it was waited for: its time is then among that of this process's children. Harmless twice."""
+    _measuring.discard(pid)
+
+
 def cpu_times(proc: Path = PROC) -> CpuTimes:
     """Read the counters of this moment."""
     ended = os.times()
     children_s = ended.children_user + ended.children_system
-    own_s = time.process_time() + children_s + _process_s(proc, os.getppid())
+    measuring_s = sum(_process_s(proc, pid) for pid in _measuring)
+    own_s = time.process_time() + children_s + measuring_s + _process_s(proc, os.getppid())
     return CpuTimes(time.monotonic(), _all_s(proc), own_s, cgroups.throttled_s(proc))
 
 

@@ -124,6 +124,29 @@ __device__ __forceinline__ void wgmma_bf16(float (&acc)[N / 2], unsigned long lo
     WGMMA_WIDTHS("k16.f32.bf16.bf16", "1, 1, 1, 0, 0")
 }
 
+// One width with A in registers: `b` is the operand number of B's descriptor, the four before it are A's registers.
+#define WGMMA_REGISTERS(n, a0, a1, a2, a3, b)                                                                        \
+    if constexpr (N == n)                                                                                            \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k8.f32.tf32.tf32 {%0, %1, %2, %3" ACC_##n(ACC_NAMES)    \
+                     "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b ", 1, 1, 1;"                                \
+                     : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3]) ACC_##n(ACC_OPERANDS)                  \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b_descriptor));
+
+// As wgmma_tf32, with A in registers. Lane l of warp w of the warpgroup holds, with r = 16w + l / 4 and k = l % 4:
+// a[0] (r, k), a[1] (r + 8, k), a[2] (r, k + 4), a[3] (r + 8, k + 4).
+template <int N>
+__device__ __forceinline__ void wgmma_tf32_registers(float (&acc)[N / 2], const unsigned (&a)[4],
+                                                     unsigned long long b_descriptor) {
+    static_assert(N == 24 || N == 48 || N == 56 || N == 80 || N == 96 || N == 128, "add this width below");
+    WGMMA_REGISTERS(24, 12, 13, 14, 15, 16)
+    WGMMA_REGISTERS(48, 24, 25, 26, 27, 28)
+    WGMMA_REGISTERS(56, 28, 29, 30, 31, 32)
+    WGMMA_REGISTERS(80, 40, 41, 42, 43, 44)
+    WGMMA_REGISTERS(96, 48, 49, 50, 51, 52)
+    WGMMA_REGISTERS(128, 64, 65, 66, 67, 68)
+}
+
+#undef WGMMA_REGISTERS
 #undef WGMMA_WIDTHS
 #undef WGMMA
 #undef ACC_OPERANDS

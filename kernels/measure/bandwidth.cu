@@ -10,6 +10,7 @@ struct BandwidthArgs {
     int blocks16_low, blocks16_high;   // number of 16-byte words of `in`
     int repeats;   // l2_read: how often it reads all steps of `in`
     int stride;    // l2_read: distance from one step to the next; has no factor in common with the number of steps
+    int group;     // l2_read: blocks that read the same step at the same time
 };
 
 constexpr int IN_FLIGHT = 8;
@@ -99,13 +100,13 @@ extern "C" __global__ void __launch_bounds__(512, 2) dram_copy_cached(const __gr
     copy_tiles<false>(args);
 }
 
-// Every block reads all steps of `in`, which lies in L2, in the same order but from a different first step, so that no
-// two blocks read the same words at once; L2 could serve those with one access. ld.cg bypasses L1.
+// Every block reads all steps of `in`, which lies in L2, in the same order. Blocks of different groups begin at different
+// steps, so that they do not read the same words at once; L2 could serve those with one access. ld.cg bypasses L1.
 extern "C" __global__ void __launch_bounds__(512, 2) l2_read(const __grid_constant__ BandwidthArgs args) {
     const Stamp begin = now();
     const int step = blockDim.x * IN_FLIGHT;
     const int steps = static_cast<int>(words(args)) / step;
-    int current = blockIdx.x % steps;
+    int current = blockIdx.x / args.group % steps;
     float4 acc = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 1
     for (int done = 0; done < args.repeats * steps; ++done) {

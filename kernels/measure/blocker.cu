@@ -5,6 +5,7 @@
 //   that the sample is worthless.
 // spin: one thread a block runs for a given number of nanoseconds: work of known duration.
 // empty: does nothing, to measure the cost of a launch.
+// clock_stamp: notes cycles and nanoseconds, and on which SM: two of them on one SM give its clock between them.
 
 struct BlockerArgs {
     const volatile int* released;   // host memory: the last ticket that may pass
@@ -20,6 +21,10 @@ struct SpinArgs {
 
 struct EmptyArgs {
     int* unused;
+};
+
+struct ClockStampArgs {
+    long long* stamp;   // host memory: cycles, ns, SM
 };
 
 __device__ __forceinline__ long long global_ns() {
@@ -49,3 +54,13 @@ extern "C" __global__ void spin(const __grid_constant__ SpinArgs args) {
 }
 
 extern "C" __global__ void empty(const __grid_constant__ EmptyArgs args) {}
+
+extern "C" __global__ void clock_stamp(const __grid_constant__ ClockStampArgs args) {
+    long long cycles, ns;
+    int sm;
+    asm volatile("mov.u64 %0, %%clock64;\n\tmov.u64 %1, %%globaltimer;\n\tmov.u32 %2, %%smid;"
+                 : "=l"(cycles), "=l"(ns), "=r"(sm));
+    args.stamp[0] = cycles;
+    args.stamp[1] = ns;
+    args.stamp[2] = sm;
+}

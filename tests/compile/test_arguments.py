@@ -28,11 +28,24 @@ MEASURE_STRUCTS = {
     ("measure/blocker.cu", "blocker"): 24,
     ("measure/blocker.cu", "spin"): 16,
     ("measure/blocker.cu", "empty"): 8,
-    ("measure/bandwidth.cu", "dram_read"): 40,
-    ("measure/bandwidth.cu", "dram_copy"): 40,
-    ("measure/bandwidth.cu", "dram_copy_tiles"): 40,
-    ("measure/bandwidth.cu", "dram_copy_cached"): 40,
-    ("measure/bandwidth.cu", "l2_read"): 40,
+    ("measure/blocker.cu", "clock_stamp"): 8,
+    ("measure/bandwidth.cu", "dram_read"): 48,
+    ("measure/bandwidth.cu", "dram_copy"): 48,
+    ("measure/bandwidth.cu", "dram_copy_tiles"): 48,
+    ("measure/bandwidth.cu", "dram_copy_cached"): 48,
+    ("measure/bandwidth.cu", "l2_read"): 48,
+    ("measure/async_read.cu", "async_read"): 32,
+    ("measure/bulk_read.cu", "bulk_read"): 32,
+    ("measure/cluster.cu", "clustered"): 32,
+    ("measure/cluster.cu", "cluster_barriers"): 32,
+    ("measure/cluster.cu", "dsmem_read"): 32,
+    **{("measure/code.cu", f"straight_code_{index}"): 16 for index in range(6)},
+    ("measure/wmma.cu", "wmma_tf32_loop"): 24,
+    **{
+        ("measure/wgmma_widths.cu", f"wgmma_n{columns}{where}"): 24
+        for columns in (24, 48, 56, 80, 96, 128)
+        for where in ("", "_registers")
+    },
     ("measure/ffma.cu", "ffma_loop"): 24,
     ("measure/mma.cu", "mma_tf32_loop"): 24,
     ("measure/mma.cu", "mma_bf16_loop"): 24,
@@ -40,8 +53,11 @@ MEASURE_STRUCTS = {
     ("measure/wgmma.cu", "wgmma_bf16_loop"): 24,
     ("measure/latency.cu", "link_nodes"): 32,
     ("measure/latency.cu", "chase"): 24,
-    ("measure/dependent.cu", "dependent"): 24,
-    ("measure/dependent.cu", "dependent_pdl"): 24,
+    **{
+        ("measure/dependent.cu", f"{entry}{mode}"): 24
+        for entry in ("chained", "loading", "dependent")
+        for mode in ("", "_pdl")
+    },
     ("measure/grid_barrier.cu", "grid_barriers"): 4,
 }
 """As the cuda backend packs them."""

@@ -30,6 +30,13 @@ EXPECTED = (
     "launch_queued",
     "launch_graph",
     "launch_dependent",
+    "launch_empty_queued",
+    "launch_empty_graph",
+    "first_load_l2",
+    "first_load_dram",
+    "last_store",
+    "block_start",
+    "code_fetch",
     "grid_barrier",
     "call",
 )
@@ -112,3 +119,31 @@ def test_a_queued_launch_costs_less_than_one_that_the_host_is_waited_for(
     assert queued is not None
     assert enqueued is not None
     assert queued < enqueued
+
+
+def test_a_first_load_takes_longer_from_dram_than_from_l2(measured: tuple[str, Ceilings]) -> None:
+    l2_s, dram_s = (measured[1].get(name) for name in ("first_load_l2", "first_load_dram"))
+    assert l2_s is not None
+    assert dram_s is not None
+    assert 0 < l2_s < dram_s
+
+
+def test_few_sms_get_no_less_each_than_all_of_them(measured: tuple[str, Ceilings]) -> None:
+    _, ceilings = measured
+    one = ceilings.get("l2_read_1")
+    everything = ceilings.get("l2_read")
+    sms = next(int(item.name.split("_")[-1]) for item in reversed(ceilings.items) if "l2_panel" in item.name)
+    assert one is not None
+    assert everything is not None
+    assert one > everything / sms
+
+
+def test_a_narrow_product_does_not_beat_the_peak_of_its_pipe(measured: tuple[str, Ceilings]) -> None:
+    _, ceilings = measured
+    peak = ceilings.get("tf32_wgmma")
+    if peak is None:
+        pytest.skip("this architecture has no wgmma")
+    for item in ceilings.items:
+        if item.name.startswith("tf32_wgmma_n"):
+            assert item.clock_hz is not None
+            assert item.value <= 1.05 * peak, item

@@ -23,6 +23,7 @@ FIGURES: dict[str, tuple[float, Literal["B/s", "FLOP/s", "s"]]] = {
     "dram_read": (1e11, "B/s"),
     "dram_copy": (1e11, "B/s"),
     "l2_read": (1e11, "B/s"),
+    "code_fetch": (1e10, "B/s"),
     "fp32": (1e11, "FLOP/s"),
     "tf32_wgmma": (1e11, "FLOP/s"),
 }

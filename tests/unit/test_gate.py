@@ -391,8 +391,10 @@ def test_timed_logits_of_the_gated_bits_are_right_and_those_of_the_other_batch_w
 def test_other_bits_than_the_gated_ones_fail_where_the_plan_repeats_them() -> None:
     moved = gated(True).logits[1].copy()
     moved[1, 3] = np.nextafter(moved[1, 3], np.float32(np.inf))
-    assert gated(True).fault_of([(1, moved)]).endswith(
-        "token set 1, sequence 1: not the bits that the gated pass gave"
+    assert (
+        gated(True)
+        .fault_of([(1, moved)])
+        .endswith("token set 1, sequence 1: not the bits that the gated pass gave")
     )
     assert gated(False).fault_of([(1, moved)]) == ""
 

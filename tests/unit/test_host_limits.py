@@ -140,3 +140,18 @@ def test_a_quota_stands_in_the_device_line(monkeypatch: pytest.MonkeyPatch) -> N
     session = Session.open("cpu", parse_workload("tiny"))
     assert quota_words(session.facts) == "0.5 cores by quota"
     session.close()
+
+
+def test_a_process_that_measures_for_this_one_is_no_other_program() -> None:
+    if not (host_cpu.PROC / "self" / "stat").exists():
+        pytest.skip("this system does not tell what a process used")
+    before = host_cpu.cpu_times()
+    burner = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    host_cpu.measures_for_us(burner.pid)
+    try:
+        while host_cpu.cpu_times().own_s - before.own_s < 0.1:
+            assert burner.poll() is None
+    finally:
+        burner.kill()
+        burner.wait()
+        host_cpu.has_ended(burner.pid)

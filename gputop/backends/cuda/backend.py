@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -19,8 +20,11 @@ from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.device_warmup import awake
 from gputop.backends.cuda.runtime.status_codes import explained
 from gputop.backends.cuda.runtime.utility_kernels import Tools
+from gputop.backends.cuda.separate.messages import Prepare
+from gputop.backends.cuda.separate.prepared import SeparatePrepared
 from gputop.backends.cuda.timing.cupti import open_recorder
 from gputop.backends.cuda.timing.events import Timer
+from gputop.backends.cuda.timing.sentinel import LaunchSentinel
 from gputop.backends.cuda.weights import DeviceWeights, check_fill, plan_weight_bytes
 from gputop.model import activations
 from gputop.plan.types import Dims, Plan, Step, Workload
@@ -32,6 +36,8 @@ from gputop.validation import gate
 
 LIBRARY_BYTES = 64 << 20
 """What the libraries take for their workspaces when a plan first uses them."""
+CONTEXT_BYTES = 640 << 20
+"""What a process takes on the device for itself, with the libraries' code."""
 
 
 class CudaBackend:
@@ -45,6 +51,7 @@ class CudaBackend:
         """Raise Unavailable if the device is missing, UsageError if memory or a probe is refused."""
         mark("cuda: the device")
         self.workload = workload
+        self._kernels_dir = kernels_dir
         found = awake(device)
         self._device, self._nvml = found.device, found.nvml
         say(f"opening {self._device.name}")
@@ -61,6 +68,7 @@ class CudaBackend:
         mark("cuda: the timer's floor")
         self._timer = Timer(self._context, self._measuring)
         self.timer_floor_s = self._timer.floor_s
+        self._sentinel = LaunchSentinel(self._context, self._measuring, self._timer)
         self._libraries = Libraries(self._context, self._tools, self._timer)
         self._binder = Binder(self._context, self._sources, self._libraries)
         self._ceilings: Ceilings | None = None
@@ -73,7 +81,7 @@ class CudaBackend:
         return self._facts
 
     def health(self) -> Health:
-        return self._nvml.health()
+        return replace(self._nvml.health(), launch_s=self._sentinel.launch_s())
 
     def ceilings(self, force: bool, say: Say) -> Ceilings:
         kept = None if force else self.kept_ceilings()
@@ -112,12 +120,25 @@ class CudaBackend:
         weights = plan_weight_bytes(dims, plan)
         # A framework computes in bf16 from copies of the weights.
         copies = weights // 2 if plan.math == "bf16" else 0
-        return weights + copies + kept + timed + 2 * workspaces + library
+        process = CONTEXT_BYTES if is_separate(plan, steps) else 0
+        return weights + copies + kept + timed + 2 * workspaces + library + process
 
     def free_bytes(self) -> int:
         return self._context.free_bytes()
 
     def prepare(self, plan: Plan, steps: tuple[Step, ...], say: Say) -> Prepared:
+        """Plans whose libraries would slow down the launches of all others have a process of their own."""
+        if not is_separate(plan, steps):
+            return self.prepare_here(plan, steps, say)
+        say(f"starting a process for {plan.word or plan.rung}")
+        before = self._nvml.pids()
+        request = Prepare(self.workload, self._device.uuid, self._kernels_dir, plan)
+        separate = SeparatePrepared(request, steps, say)
+        self._nvml.own(self._nvml.appeared_since(before) | {separate.pid})
+        return separate
+
+    def prepare_here(self, plan: Plan, steps: tuple[Step, ...], say: Say) -> Prepared:
+        """Prepare a plan in this process, whatever it calls."""
         dims = plan_dims(self.workload, plan)
         sites = self._registry.sites(dims, plan.prune, plan.fold)
         self._context.expect(self._registry.work(sites, dims).flops)
@@ -183,6 +204,13 @@ class CudaBackend:
             f"cuda-bindings {_distribution('cuda-bindings')}",
         )
         return ", ".join(parts)
+
+
+def is_separate(plan: Plan, steps: tuple[Step, ...]) -> bool:
+    """Whether a plan calls what changes the cost of later launches: PyTorch, or cuBLAS that may split
+    products.
+    """
+    return bool(plan.peer) or any(step.kernel.library == "cublas" for step in steps)
 
 
 def _kept(step: Step, plan: Plan, dims: Dims) -> Step:

@@ -124,11 +124,13 @@ class CudaPrepared:
             device_s, submit_s = self._on_device(left)
             device.append(device_s)
             submit.append(submit_s)
+            clock_hz = self._timer.clock_hz()
             wall.append(self._wall(left))
         return PassTimes(
             wall_s=fmean(wall[1:]),
             device_s=fmean(device[1:]),
             submit_s=fmean(submit[1:]),
+            clock_hz=clock_hz,
             logits=left.take(self.plan.batch),
         )
 

@@ -45,6 +45,7 @@ def _run(options: argparse.Namespace) -> int:
     from gputop.cli.worker_session import WorkerSession
     from gputop.plan.plan_string import parse_word
     from gputop.results import export
+    from gputop.results.launch_state import of_one_state
     from gputop.results.meta_analysis import pool
 
     output = Output.of(options)
@@ -58,7 +59,13 @@ def _run(options: argparse.Namespace) -> int:
             pinned = None if options.aa else a
             windows.append(bench.measure(b, pinned, aa=options.aa, check_phases=output.exports))
     exit_code_of(lane.gate for window in windows for lane in window.lanes)
-    comparisons = [window.comparison for window in windows if window.comparison is not None]
+    pooled = of_one_state(windows)
+    if len(pooled) < len(windows):
+        left_out = len(windows) - len(pooled)
+        bench.narrator.note(
+            f"{left_out} of {len(windows)} windows left out: launches cost another amount there"
+        )
+    comparisons = [window.comparison for window in pooled if window.comparison is not None]
     if not comparisons:
         raise UsageError(windows[-1].verdict)
     comparison = pool(comparisons)

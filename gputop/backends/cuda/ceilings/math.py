@@ -22,6 +22,7 @@ from gputop.util.paths import kernels_dir
 
 RUN_S = 0.006
 """Length of one run: long against its start, short against power management."""
+PATH_RUN_S = 0.001
 FIRST_LOOPS = 200
 LIBRARY_SIDE = 8192
 R_32F, R_16BF = 0, 14
@@ -70,6 +71,24 @@ MATH_PROBES = (
     ),
 )  # fmt: skip
 
+WGMMA_WIDTHS = (24, 48, 56, 80, 96, 128)
+"""Columns of the products that kernels/measure/wgmma_widths.cu has; wgmma.cu has 256."""
+PATH_PROBES = (
+    # CHAINS x UNROLL products of 16 x 16 x 8.
+    MathProbe("tf32_wmma", "TF32 by WMMA", "wmma.cu", "wmma_tf32_loop", 256, 1, 4 * 4 * 2 * 16 * 16 * 8),
+    *(
+        MathProbe(
+            f"tf32_wgmma_n{columns}{where}",
+            f"TF32 wgmma of {columns} columns, A in {'registers' if where else 'shared memory'}",
+            "wgmma_widths.cu", f"wgmma_n{columns}{where}", 256, 4, 16 * 2 * 64 * columns * 8,
+            smem_bytes=33 * 1024,
+        )
+        for columns in WGMMA_WIDTHS
+        for where in ("", "_registers")
+    ),
+)  # fmt: skip
+"""Ways to use a pipe that do not fill it: their rates, beside the peaks above."""
+
 
 class MathProbes:
     """Register-only loops (wgmma: shared memory) that keep one pipe of every SM busy."""
@@ -96,12 +115,24 @@ class MathProbes:
         text = (kernels_dir() / "measure" / probe.source).read_text(encoding="utf-8")
         return arch_of(text, self._context.arch) is not None
 
+    def measure_path(self, probe: MathProbe) -> Ceiling:
+        """The rate of one of `PATH_PROBES`: a burst alone, since what does not fill a pipe draws less
+        power.
+        """
+        sink = self._context.array((4,), np.float32, "a probe")
+        call, loops = self._sized(probe, PATH_RUN_S, sink.data.ptr)
+        reading = self._stopwatch.burst(call)
+        return Ceiling(
+            name=probe.name,
+            value=self._flops(probe, loops) / reading.seconds,
+            unit="FLOP/s",
+            how=f"{probe.title}, {self._blocks(probe) * probe.threads} threads an SM",
+            clock_hz=reading.clock_hz,
+        )
+
     def measure(self, probe: MathProbe) -> Ceiling:
         sink = self._context.array((4,), np.float32, "a probe")
-        first = self._launch(probe, FIRST_LOOPS, sink.data.ptr)
-        guess = self._stopwatch.burst(first, runs=2)
-        loops = max(1, int(FIRST_LOOPS * RUN_S / guess.seconds))
-        call = self._launch(probe, loops, sink.data.ptr)
+        call, loops = self._sized(probe, RUN_S, sink.data.ptr)
         reading = self._stopwatch.burst(call)
         steady, seen = self._stopwatch.sustained(call, reading.seconds)
         flops = self._flops(probe, loops)
@@ -121,6 +152,12 @@ class MathProbes:
             datasheet=model.get(probe.name) if model else None,
             status=ceiling_status(value, limit, self._context.arch, probe.name),
         )
+
+    def _sized(self, probe: MathProbe, seconds: float, sink: int) -> tuple[KernelLaunch, int]:
+        """A launch that takes about so long, and its loops."""
+        guess = self._stopwatch.burst(self._launch(probe, FIRST_LOOPS, sink), runs=2)
+        loops = max(1, int(FIRST_LOOPS * seconds / guess.seconds))
+        return self._launch(probe, loops, sink), loops
 
     def _limit(self, probe: MathProbe, clock_hz: float | None) -> float | None:
         facts, context = self._facts, self._context

@@ -11,9 +11,12 @@ import msgspec
 from gputop import __version__
 from gputop.backends.base import Say
 from gputop.backends.cuda.bind import Libraries
+from gputop.backends.cuda.ceilings.cluster import ClusterProbes
+from gputop.backends.cuda.ceilings.feed import FeedProbes
 from gputop.backends.cuda.ceilings.latency import LatencyProbes
 from gputop.backends.cuda.ceilings.launch import LaunchProbes
-from gputop.backends.cuda.ceilings.math import MATH_PROBES, MathProbes
+from gputop.backends.cuda.ceilings.library import LibraryProbes
+from gputop.backends.cuda.ceilings.math import MATH_PROBES, PATH_PROBES, MathProbes
 from gputop.backends.cuda.ceilings.memory import MemoryProbes
 from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.nvml import Nvml, SmClocks
@@ -38,6 +41,14 @@ NAMES = (
     "launch_queued",
     "launch_graph",
     "launch_dependent",
+    "launch_empty_queued",
+    "launch_empty_graph",
+    "first_load_l2",
+    "first_load_dram",
+    "last_store",
+    "block_start",
+    "launch_empty_carve_out",
+    "code_fetch",
     "grid_barrier",
     "call",
 )
@@ -62,23 +73,37 @@ class Prober:
     ) -> None:
         self._facts = facts
         self._memory = MemoryProbes(context, tools, timer, nvml, facts)
+        self._feed = FeedProbes(context, tools, timer, nvml)
+        self._clusters = ClusterProbes(context, tools, timer, nvml)
         self._math = MathProbes(context, tools, timer, libraries, nvml, facts)
         self._latency = LatencyProbes(context, tools, timer, nvml)
         self._launch = LaunchProbes(context, tools, timer)
+        self._library = LibraryProbes(context, tools, timer, libraries)
 
     def measure(self, say: Say) -> Ceilings:
         """Memory first, so that the math's heat does not lie on it."""
         items: list[Ceiling] = []
         say("measuring DRAM and L2")
         items += self._memory.measure()
+        say("measuring how fast each SM takes bytes from L2")
+        items += self._feed.measure()
         say("measuring how long a load takes")
         items += self._latency.measure()
         for probe in MATH_PROBES:
             if self._math.offered(probe):
                 say(f"measuring {probe.title}")
                 items.append(self._math.measure(probe))
+        for probe in PATH_PROBES:
+            if self._math.offered(probe):
+                say(f"measuring {probe.title}")
+                items.append(self._math.measure_path(probe))
+        if self._clusters.offered:
+            say("measuring clusters")
+            items += self._clusters.measure()
         say("measuring what a launch costs")
         items += self._launch.measure()
+        say("measuring how a library's product starts and ends")
+        items += self._library.measure()
         return Ceilings(
             device=self._facts.name,
             driver=self._facts.driver,

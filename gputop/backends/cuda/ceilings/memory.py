@@ -121,13 +121,14 @@ class MemoryProbes:
         self, entry: str, source: Any, target: Any, size: int, blocks: int, steps: int = 1
     ) -> KernelLaunch:
         arguments = struct.pack(
-            "<QQQiiii",
+            "<QQQiiiii4x",
             source.data.ptr,
             target.data.ptr,
             self._stamp.address,
             *halves(size // WORD16),
             L2_REPEATS,
-            _stride(steps),
+            golden_stride(steps),
+            1,
         )
         return self._tools.launch("bandwidth.cu", entry, Geometry((blocks, 1, 1), (THREADS, 1, 1)), arguments)
 
@@ -152,6 +153,6 @@ class MemoryProbes:
         return model.get("dram_read") if model else None
 
 
-def _stride(steps: int) -> int:
+def golden_stride(steps: int) -> int:
     """About the golden section of `steps`, without a factor in common with it: all are visited, scattered."""
     return next((n for n in range(max(1, int(steps * 0.618)), steps) if gcd(n, steps) == 1), 0)

@@ -75,6 +75,8 @@ class Context:
         self.arch = f"{self.properties['major']}{self.properties['minor']}"
         self.sm_count = int(self.properties["multiProcessorCount"])
         self.l2_bytes = int(self.properties["l2CacheSize"])
+        self.smem_optin_bytes = int(self.properties["sharedMemPerBlockOptin"])
+        """Most shared memory of a block that asks for it."""
         self._modules: dict[str, tuple[Any, Cubin]] = {}
         self._functions: dict[tuple[str, str], Function] = {}
         self._mapped: list[int] = []

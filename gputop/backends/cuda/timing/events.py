@@ -78,6 +78,37 @@ class Blocker:
             raise BlockerTimedOut
 
 
+class PassClock:
+    """The SM clock while timed work ran: stamps of cycles and nanoseconds before it and behind it."""
+
+    def __init__(self, context: Context, tools: Tools) -> None:
+        self._stamps, address = context.mapped(6, ctypes.c_longlong)
+        self._launches = tuple(
+            tools.launch(
+                "blocker.cu",
+                "clock_stamp",
+                Geometry((1, 1, 1), (1, 1, 1)),
+                struct.pack("<Q", address + 24 * position),
+            )
+            for position in range(2)
+        )
+
+    def before(self) -> None:
+        self._launches[0]()
+
+    def behind(self) -> None:
+        self._launches[1]()
+
+    def hz(self) -> float | None:
+        """Once the stream is done; None when the stamps were taken on different SMs, whose counters
+        differ.
+        """
+        cycles, ns, sm, end_cycles, end_ns, end_sm = self._stamps
+        if sm != end_sm or end_ns <= ns or end_cycles <= cycles:
+            return None
+        return float((end_cycles - cycles) / (end_ns - ns) * 1e9)
+
+
 class Timer:
     """Times between marks on one context's stream, everything enqueued beforehand."""
 
@@ -87,6 +118,7 @@ class Timer:
         self._cupy = cupy
         self._context = context
         self._blocker = Blocker(context, tools)
+        self._clock = PassClock(context, tools)
         self._events: list[Any] = []
         self.floor_s = self._floor()
         """What two marks with nothing between them read, in all but the worst twentieth."""
@@ -103,6 +135,10 @@ class Timer:
         pieces = [calls[i : i + QUEUE_DEPTH] for i in range(0, len(calls), QUEUE_DEPTH)]
         times, submit_s = self.split(pieces)
         return sum(times), submit_s
+
+    def clock_hz(self) -> float | None:
+        """SM clock during what was timed last; None where the stamps do not tell."""
+        return self._clock.hz()
 
     def blocked(self, calls: Sequence[Call], what: str) -> None:
         """Run at most `QUEUE_DEPTH` calls behind the blocker. Raise BlockerTimedOut (`retry_on_timeout`)."""
@@ -161,6 +197,7 @@ class Timer:
         stream = self._context.stream
         with explained("the timed pass"):
             self._blocker.hold()
+            self._clock.before()
             begun = perf_counter()
             try:
                 events[0].record(stream)
@@ -168,7 +205,9 @@ class Timer:
                     for call in group:
                         call()
                     events[index].record(stream)
-                return perf_counter() - begun
+                submit_s = perf_counter() - begun
+                self._clock.behind()
+                return submit_s
             finally:
                 self._blocker.release()
 

@@ -152,6 +152,7 @@ class TorchPrepared:
                 left.add(token_set, self._logits.float().cpu().numpy())
                 device.append(device_s)
                 submit.append(submit_s)
+                clock_hz = self._timer.clock_hz()
                 token_set = self._next_token_set()
                 begun = perf_counter()
                 logits = self._pass(token_set)
@@ -161,6 +162,7 @@ class TorchPrepared:
             wall_s=fmean(wall[1:]),
             device_s=fmean(device[1:]),
             submit_s=fmean(submit[1:]),
+            clock_hz=clock_hz,
             logits=left.take(self.plan.batch),
         )
 
