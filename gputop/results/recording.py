@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
+from gputop import __version__
 from gputop.phases import rungs
 from gputop.plan.choices import PlanView, RungView
 from gputop.plan.types import Workload
+from gputop.results import recording_checks
 from gputop.results.ladder import Ladder, LadderEntry, PredictedGain
 from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
 from gputop.results.residual import reconciled
@@ -124,15 +126,19 @@ class Recording:
     """One rung at several batches, batch by batch; None where that was not recorded."""
 
 
-class _Schema(msgspec.Struct):
-    """What must be known of a first line before the rest of it is believed."""
+class _FirstLook(msgspec.Struct):
+    """What must be known of a line before the rest of it is believed."""
 
     kind: str = ""
     schema: str = ""
+    version: str = ""
 
 
+KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Line))
+
+_UPGRADE = f"Install a newer one: {install_hints.pip('install --upgrade gputop-roofline')}."
 _lines = msgspec.json.Decoder(Line)
-_schemas = msgspec.json.Decoder(_Schema)
+_first_looks = msgspec.json.Decoder(_FirstLook)
 
 
 def encode(line: Line) -> bytes:
@@ -144,9 +150,17 @@ def encode(line: Line) -> bytes:
 
 def parse(data: bytes, source: str) -> Recording:
     """The recording in these bytes. UsageError, naming `source`, line and reason, for anything else."""
-    texts = data.removesuffix(b"\n").split(b"\n")
-    _check_schema(texts[0], source)
-    return _collect([_decode(text, source, number) for number, text in enumerate(texts, 1)], source)
+    first, *others = data.removesuffix(b"\n").split(b"\n")
+    read = _Reading(_header(first, source))
+    for number, text in enumerate(others, 2):
+        line = decode(text, source, number, read.version)
+        if isinstance(line, Header):
+            raise UsageError(f"{source}, line {number}: the header is line 1, and only that.")
+        if read.whole:
+            raise UsageError(f"{source}, line {number}: the recording ended in the line before.")
+        _refuse(read.faults(line), source, number)
+        read.add(line)
+    return read.recording()
 
 
 def read(path: Path) -> Recording:
@@ -157,10 +171,7 @@ def read(path: Path) -> Recording:
 def read_header(path: Path) -> Header:
     """Only the first line of a file, for a list of many."""
     text, _, _ = read_input(path, "recording", MOST_BYTES).partition(b"\n")
-    _check_schema(text, str(path))
-    header = _decode(text, str(path), 1)
-    assert isinstance(header, Header)
-    return header
+    return _header(text, str(path))
 
 
 def shipped() -> dict[str, Path]:
@@ -195,55 +206,136 @@ def label(header: Header) -> str:
     return f"recording of {header.time_utc[:10]} on {header.device.name}"
 
 
-def _check_schema(text: bytes, source: str) -> None:
-    """UsageError unless this is the first line of a recording that this version can read."""
-    try:
-        found = decode_json(_schemas, text)
-    except BrokenJson:
-        found = _Schema()
-    if found.schema == SCHEMA:
-        return
-    version = re.fullmatch(r"gputop\.recording/(\d{1,9})", found.schema)
-    if version and int(version[1]) > int(SCHEMA.rpartition("/")[2]):
-        raise UsageError(
-            f"{source}, line 1: schema {found.schema} is newer than {SCHEMA}, the newest that this gputop "
-            f"reads. Install a newer one: {install_hints.pip('install --upgrade gputop-roofline')}."
-        )
-    what = f"its schema is {found.schema!r}" if found.schema else "it names no schema"
-    raise UsageError(
-        f"{source}, line 1: this is no recording, {what} where {SCHEMA} is expected. "
-        f"`gputop record FILE` makes one."
-    )
+def decode(text: bytes, source: str, number: int, version: str = __version__) -> Line:
+    """One line, without its newline. UsageError, naming `source`, line and reason, for anything else.
 
-
-def _decode(text: bytes, source: str, number: int) -> Line:
+    `version`: of the gputop that wrote it. What only a newer one knows is told apart from damage.
+    """
     try:
         return decode_json(_lines, text)
     except BrokenJson as error:
-        raise UsageError(f"{source}, line {number}: broken ({error}).") from error
+        where, kind = f"{source}, line {number}", _first_look(text).kind
+        if kind and kind not in KINDS:
+            raise UsageError(f"{where}: of kind {kind!r}, {_by_a_newer(version)}") from error
+        if _is_newer(version):
+            raise UsageError(f"{where}: not understood ({error}), {_by_a_newer(version)}") from error
+        raise UsageError(f"{where}: broken ({error}).") from error
 
 
-def _collect(lines: Sequence[Line], source: str) -> Recording:
-    """UsageError where they are not one header, then the rest, and nothing behind the end."""
-    header = lines[0]
-    for number, line in enumerate(lines, 1):
-        if isinstance(line, Header) != (number == 1):
-            raise UsageError(f"{source}, line {number}: the header is line 1, and only that.")
-        if isinstance(line, EndLine) and number < len(lines):
-            raise UsageError(f"{source}, line {number + 1}: the recording ended in the line before.")
-    assert isinstance(header, Header)
-    ladders = [line.ladder for line in lines if isinstance(line, LadderLine)]
-    batches = [line.ladder for line in lines if isinstance(line, BatchesLine)]
-    return Recording(
-        header=header,
-        views=tuple(line.view for line in lines if isinstance(line, PlanLine)),
-        gates={line.plan: line.gate for line in lines if isinstance(line, GateLine)},
-        windows=tuple(_reconciled(line.window) for line in lines if isinstance(line, WindowLine)),
-        ladder=_as_predicted(ladders[-1]) if ladders else None,
-        refusals={line.what: line.reason for line in lines if isinstance(line, RefusalLine)},
-        whole=isinstance(lines[-1], EndLine),
-        batches=batches[-1] if batches else None,
-    )
+def _header(text: bytes, source: str) -> Header:
+    """The first line. UsageError unless it is that of a recording that this version can read."""
+    schema = _first_look(text).schema
+    number = re.fullmatch(r"gputop\.recording/(\d{1,9})", schema)
+    if number and int(number[1]) > int(SCHEMA.rpartition("/")[2]):
+        raise UsageError(
+            f"{source}, line 1: schema {schema} is newer than {SCHEMA}, the newest that this gputop reads. "
+            f"{_UPGRADE}"
+        )
+    if schema != SCHEMA:
+        what = f"its schema is {schema!r}" if schema else "it names no schema"
+        raise UsageError(
+            f"{source}, line 1: this is no recording, {what} where {SCHEMA} is expected. "
+            f"`gputop record FILE` makes one."
+        )
+    header = decode(text, source, 1, _first_look(text).version)
+    if not isinstance(header, Header):
+        raise UsageError(f"{source}, line 1: the header is line 1, and only that.")
+    _refuse(recording_checks.header_faults(header), source, 1)
+    return header
+
+
+def _refuse(faults: Iterable[str], source: str, number: int) -> None:
+    """UsageError for the first fault, if there is one."""
+    fault = next(iter(faults), None)
+    if fault is not None:
+        raise UsageError(f"{source}, line {number}: it contradicts itself: {fault}.")
+
+
+def _first_look(text: bytes) -> _FirstLook:
+    try:
+        return decode_json(_first_looks, text)
+    except BrokenJson:
+        return _FirstLook()
+
+
+def _by_a_newer(version: str) -> str:
+    wrote = f"gputop {version}" if _is_newer(version) else "a newer gputop"
+    return f"which {wrote} wrote and this one, {__version__}, does not know. {_UPGRADE}"
+
+
+def _is_newer(version: str) -> bool:
+    """Whether a version comes after this one, as far as both are numbers."""
+    theirs, ours = (re.findall(r"\d{1,9}", text.split("+")[0])[:3] for text in (version, __version__))
+    return [int(number) for number in theirs] > [int(number) for number in ours]
+
+
+class _Reading:
+    """The lines read so far."""
+
+    def __init__(self, header: Header) -> None:
+        self._header = header
+        self._views: dict[str, PlanView] = {}
+        self._gates: dict[str, Gate] = {}
+        self._windows: list[Window] = []
+        self._refusals: dict[str, str] = {}
+        self._ladder: Ladder | None = None
+        self._batches: Ladder | None = None
+        self.whole = False
+
+    @property
+    def version(self) -> str:
+        return self._header.version
+
+    def faults(self, line: Line) -> Iterator[str]:
+        """What the line contradicts, in itself or of those before it, half a sentence each."""
+        match line:
+            case PlanLine():
+                yield from recording_checks.view_faults(line.view, self._header)
+                if line.view.word in self._views:
+                    yield f"a line before it tells of plan {line.view.word!r}"
+            case GateLine():
+                yield from recording_checks.gate_faults(line.gate)
+                if line.plan not in self._views:
+                    yield f"no line before it tells of plan {line.plan!r}"
+            case WindowLine():
+                yield from recording_checks.window_faults(line.window, self._header, self._views)
+            case LadderLine() | BatchesLine():
+                yield from recording_checks.ladder_faults(line.ladder, self._header)
+                if (self._ladder if isinstance(line, LadderLine) else self._batches) is not None:
+                    yield "a line before it holds the same"
+            case Header() | RefusalLine() | EndLine():
+                pass
+
+    def add(self, line: Line) -> None:
+        match line:
+            case PlanLine():
+                self._views[line.view.word] = line.view
+            case GateLine():
+                self._gates[line.plan] = line.gate
+            case WindowLine():
+                self._windows.append(_reconciled(line.window))
+            case LadderLine():
+                self._ladder = _as_predicted(line.ladder)
+            case BatchesLine():
+                self._batches = line.ladder
+            case RefusalLine():
+                self._refusals[line.what] = line.reason
+            case EndLine():
+                self.whole = True
+            case Header():
+                pass
+
+    def recording(self) -> Recording:
+        return Recording(
+            header=self._header,
+            views=tuple(self._views.values()),
+            gates=self._gates,
+            windows=tuple(self._windows),
+            ladder=self._ladder,
+            refusals=self._refusals,
+            whole=self.whole,
+            batches=self._batches,
+        )
 
 
 def _reconciled(window: Window) -> Window:

@@ -100,14 +100,14 @@ def test_a_ladder_is_held_to_the_floor_and_the_clock_that_a_window_is(
 def test_a_recorded_ladder_keeps_its_floors_and_an_older_one_has_none() -> None:
     kept = recording.read(recording.shipped()["h200"])
     assert kept.ladder is not None
-    rung = kept.ladder.entries[1]
+    first, rung, *_ = kept.ladder.entries
     assert rung.verdict
     for floor in (None, 0.004):
-        line = LadderLine(ladder=replace(kept.ladder, entries=(replace(rung, aa_floor=floor),)))
+        line = LadderLine(ladder=replace(kept.ladder, entries=(first, replace(rung, aa_floor=floor))))
         assert (b"aa_floor" in encode(line)) == (floor is not None)
         read = parse(encode(kept.header) + encode(line), "a test").ladder
         assert read is not None
-        assert read.entries[0].aa_floor == floor
+        assert read.entries[1].aa_floor == floor
 
 
 def test_every_revised_prediction_says_when_it_was() -> None:
@@ -128,8 +128,13 @@ def test_a_recording_that_did_not_keep_what_was_first_foretold_is_read_with_it()
     assert flash.foretold is not None
     assert (flash.foretold.gain, flash.foretold.source, flash.foretold.hit) == (1.06, "floor", False)
     assert by_rung["coalesced"].foretold is None
-    other = replace(flash, foretold=None, predicted=1.3)
-    line = LadderLine(ladder=replace(kept.ladder, entries=(other, replace(flash, foretold=None), flash)))
-    read = parse(encode(kept.header) + encode(line), "a test").ladder
-    assert read is not None
-    assert [entry.foretold for entry in read.entries] == [None, flash.foretold, flash.foretold]
+    unkept = replace(flash, foretold=None)
+    for recorded, expected in (
+        (replace(unkept, predicted=flash.predicted_hi), None),
+        (unkept, flash.foretold),
+        (flash, flash.foretold),
+    ):
+        line = LadderLine(ladder=replace(kept.ladder, entries=(replace(recorded, before=None),)))
+        read = parse(encode(kept.header) + encode(line), "a test").ladder
+        assert read is not None
+        assert read.entries[0].foretold == expected

@@ -16,7 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import msgspec
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 from hypothesis import given, settings
@@ -254,22 +253,9 @@ def test_a_dash_is_stdout_and_a_device_is_not_replaced(capfdbinary: pytest.Captu
 @given(data=st.data())
 def test_a_line_reads_back_as_it_was_written(kind: Any, data: st.DataObject) -> None:
     line = data.draw(values(kind))
-    header = line if kind is Header else data.draw(values(Header))
-    header = msgspec.structs.replace(header, schema=recording.SCHEMA)
-    lines = [header] if kind is Header else [header, line]
-    text = b"".join(map(encode, lines))
-    assert text.count(b"\n") == len(lines)
-    kept = parse(text, "t")
-    none = Recording(header, (), {}, (), None, {}, kind is EndLine)
-    with_it = {
-        PlanLine: lambda: replace(none, views=(line.view,)),
-        GateLine: lambda: replace(none, gates={line.plan: line.gate}),
-        WindowLine: lambda: replace(none, windows=(line.window,)),
-        LadderLine: lambda: replace(none, ladder=line.ladder),
-        BatchesLine: lambda: replace(none, batches=line.ladder),
-        RefusalLine: lambda: replace(none, refusals={line.what: line.reason}),
-    }
-    assert kept == (with_it[kind]() if kind in with_it else none)
+    text = encode(line)
+    assert text.count(b"\n") == 1
+    assert recording.decode(text.removesuffix(b"\n"), "t", 1) == line
 
 
 def refusal_of(data: bytes) -> str:
@@ -317,7 +303,27 @@ DAMAGE: dict[str, tuple[Any, str]] = {
         lambda lines: [lines[0], lines[1].replace('"batch":1', '"batch":"1"')],
         "line 2: broken (Expected `int`, got `str` - at `$.view.batch`)",
     ),
-    "unknown kind": (lambda lines: [lines[0], '{"kind":"dance"}'], "line 2: broken (Invalid value 'dance'"),
+    "unknown kind": (
+        lambda lines: [lines[0], '{"kind":"dance"}'],
+        "line 2: of kind 'dance', which a newer gputop wrote",
+    ),
+    "unknown kind by a newer one": (
+        lambda lines: [_header(lines[0], version="99.1"), '{"kind":"dance"}'],
+        "line 2: of kind 'dance', which gputop 99.1 wrote",
+    ),
+    "unknown value by a newer one": (
+        lambda lines: [_header(lines[0], version="99.1"), lines[1].replace('"batch":1', '"batch":"1"')],
+        "line 2: not understood (Expected `int`, got `str` - at `$.view.batch`), which gputop 99.1 wrote",
+    ),
+    "header of another kind": (
+        lambda lines: [_header(lines[0], kind="end"), *lines[1:]],
+        "line 1: the header is line 1, and only that",
+    ),
+    "nested deep": (
+        lambda lines: [*lines[:2], '{"kind":"window","window":' * 100_000],
+        "line 3: broken (it is nested too deep)",
+    ),
+    "header nested deep": (lambda lines: ["[" * 100_000], "line 1: this is no recording"),
     "behind the end": (lambda lines: [*lines, lines[1]], ": the recording ended in the line before"),
 }
 
@@ -513,7 +519,8 @@ def test_a_residual_is_taken_anew_from_the_rows_that_it_is_left_over_from(kept: 
     (lane, *others) = window.lanes
     wrong = tuple(replace(row, time_s=1.0) if row.phase == "residual" else row for row in lane.rows)
     line = WindowLine(window=replace(window, lanes=(replace(lane, rows=wrong), *others)))
-    read = parse(encode(kept.header) + encode(line), "a test")
+    plans = (encode(PlanLine(view=view)) for view in kept.views)
+    read = parse(b"".join((encode(kept.header), *plans, encode(line))), "a test")
     times = {row.phase: row.time_s for row in read.windows[0].lanes[0].rows}
     assert None not in (times["device"], times["sum"], times["gaps"])
     assert times["residual"] == times["device"] - times["sum"] - times["gaps"]  # type: ignore[operator]
