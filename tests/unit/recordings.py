@@ -25,14 +25,23 @@ from gputop.session import Replay
 from gputop.tui import state as states
 from gputop.tui.options import Options
 from gputop.tui.state import PlanPair, State, TimedWindow
-from gputop.tui.widgets import device_line, dispatch_table, ladder_table, phase_table, terms, toggle_table
+from gputop.tui.views.diff import DiffView
+from gputop.tui.views.inspector import InspectorView
+from gputop.tui.views.ladder_chart import LadderView
+from gputop.tui.views.pane import ViewPane
+from gputop.tui.views.roofline import RooflineView
+from gputop.tui.views.whatif import WhatIfView
+from gputop.tui.widgets import device_line, dispatch_table, ladder_table, phase_table, toggle_table
+from gputop.tui.widgets.detail import detail_text
+from gputop.tui.widgets.headline import headline
+from gputop.tui.widgets.ladder_strip import strip_text
 from gputop.tui.widgets.verdict_line import verdict_line
 from gputop.util.errors import UsageError
 
 PLANS = ("naive", "coalesced", "graph")
 Lines = list[dict[str, Any]]
 TERMINAL = Terminal(width=90)
-WIDTHS = {column.key: column.width for column in phase_table.COLUMNS}
+VIEWS: tuple[type[ViewPane], ...] = (RooflineView, LadderView, InspectorView, WhatIfView, DiffView)
 
 
 @functools.cache
@@ -143,12 +152,19 @@ def _all_texts(value: Any) -> Iterator[str]:
 # Showing
 
 
+class NothingToShow(Exception):
+    """There is no window of a plan in it."""
+
+
 def show_everything(kept: Recording) -> None:
-    """Whatever commands and screen make of a recording. UsageError only for what it does not hold."""
-    replay = Replay(kept)
+    """Whatever commands and screen make of a recording. Raise NothingToShow if it holds no window."""
+    try:
+        replay = Replay(kept)
+    except UsageError as error:
+        raise NothingToShow from error
     ceiling_lines(replay.calibrate(), TERMINAL)
     export.ceilings_csv(replay.calibrate())
-    state = _opened(replay)
+    state = states.recording_ready(_opened(replay), kept.windows, replay.calibrate(), replay.batches)
     if not replay.why_no_ladder:
         state = states.ladder_ready(state, _show_ladder(replay))
     if replay.batches is not None:
@@ -222,17 +238,23 @@ def _drawn(state: State, replay: Replay, pair: PlanPair, window: Window) -> Stat
             state = states.plan_ready(state, request, view)
     state = states.window_ready(state, TimedWindow(pair, window, 0.0))
     device_line.who_line(state, 100, 1.0)
-    device_line.second_line(state, 100, gate=True)
-    ladder_table.ladder_rows(state, 8)
+    device_line.health_text(state, 100)
+    headline(state, 100)
+    strip_text(state, 100)
+    ladder_table.ladder_rows(state, {column.key: column.width for column in ladder_table.COLUMNS})
     toggle_table.toggle_rows(state)
     dispatch_table.dispatch_rows(state)
-    phase_table.phase_rows(state, WIDTHS)
-    phase_table.total_rows(state, WIDTHS)
-    phase_table.unit_labels(state)
-    phase_table.heading(state)
+    widths = {column.key: column.width for column in phase_table.columns_for(state)}
+    phase_table.phase_rows(state, widths)
+    phase_table.labels(state, widths)
+    phase_table.totals_line(state, 100)
     phase_table.failure(state)
-    terms.terms_text(state, None, 80)
+    detail_text(state, 100, 12)
     verdict_line(state)
+    for view in VIEWS:
+        pane = view()
+        pane.draw(state, 100, 30)
+        pane.explain(state)
     for rung in state.rungs:
         ladder_table.explain_rung(state, rung.id)
     for row in state.lane.rows if state.lane else ():
