@@ -251,8 +251,7 @@ def _drawn(state: State, replay: Replay, pair: PlanPair, window: Window) -> Stat
     phase_table.failure(state)
     detail_text(state, 100, 12)
     verdict_line(state)
-    for view in VIEWS:
-        pane = view()
+    for pane in (make() for make in VIEWS):
         pane.draw(state, 100, 30)
         pane.explain(state)
     for rung in state.rungs:
