@@ -83,6 +83,8 @@ def as_bytes(lines: Lines) -> bytes:
 
 def spoil(lines: Lines, chance: random.Random) -> None:
     """Change one thing somewhere: a value, a field, a list, or the order of lines."""
+    if not lines:
+        return
     places: dict[str, list[tuple[Any, Any]]] = {}
     _find("line", lines, places)
     # By field first, or most changes would hit the rows of a window.
