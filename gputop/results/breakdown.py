@@ -81,7 +81,11 @@ def from_rows(rows: Iterable[Row]) -> Breakdown:
         ((row.kind, row.time_s) for row in sites),
         gaps.time_s if gaps else None,
         device.launches if device else None,
-        [row.library_kernel or row.phase for row in sites if row.kind == "other"],
+        [
+            row.library_kernel_demangled or row.library_kernel or row.phase
+            for row in sites
+            if row.kind == "other"
+        ],
     )
 
 

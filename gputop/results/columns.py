@@ -168,6 +168,7 @@ COLUMNS: tuple[Column, ...] = (
         "spill_bytes", "B", "spilled", "Registers a thread spills: stores and loads in its code.", size_bytes
     ),
     Column("moved_over_compulsory", "1", "moved", "Bytes asked of L2 / weights and activations once.", ratio),
+    Column("library_kernel_demangled", "", "library kernel", "library_kernel as declared in C++.", width=24),
 )
 
 BY_KEY = {column.key: column for column in COLUMNS}

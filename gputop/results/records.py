@@ -102,6 +102,8 @@ class Row:
     """Of a thread, stored to and loaded from local memory because registers ran out."""
     moved_over_compulsory: float | None = None
     """Bytes that the kernel asks of L2 (`l2_bytes`) / its weights and activations moved once."""
+    library_kernel_demangled: str | None = None
+    """`library_kernel` as declared in C++."""
 
 
 @dataclass(frozen=True, slots=True)

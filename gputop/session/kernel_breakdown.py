@@ -9,6 +9,7 @@ from gputop.results.records import Breakdown
 from gputop.session.peer_forecast import OwnPlanTiming
 from gputop.session.rows import PlanModel
 from gputop.session.sampling import LaneSamples
+from gputop.util.demangle import demangled
 
 
 def breakdown_of(samples: LaneSamples, physics: PlanModel) -> Breakdown:
@@ -17,7 +18,11 @@ def breakdown_of(samples: LaneSamples, physics: PlanModel) -> Breakdown:
     kinds: dict[str, str] = {model.name: model.kind for model in physics.sites} or {
         kind: kind for kind in KINDS if samples.site_s(kind)
     }
-    others = [fact.library_kernel or fact.site for fact in facts if kinds.get(fact.site) == "other"]
+    others = [
+        demangled(fact.library_kernel) or fact.library_kernel or fact.site
+        for fact in facts
+        if kinds.get(fact.site) == "other"
+    ]
     return breakdown.from_parts(
         ((kind, paired_stats.summarize(samples.site_s(name)).median) for name, kind in kinds.items()),
         _gap_s(samples),

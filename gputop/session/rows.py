@@ -18,6 +18,7 @@ from gputop.session.cost_model import SiteModel
 from gputop.session.paired_comparison import TIMER_STEPS
 from gputop.session.sampling import LaneSamples
 from gputop.session.site_deltas import SiteDelta, site_deltas
+from gputop.util.demangle import demangled
 
 HOST_BOUND = 1.5
 """Wall time over device time from which on the host is said to set the pace."""
@@ -329,6 +330,7 @@ def _launch_columns(facts: LaunchInfo | None) -> dict[str, Any]:
         "warps_in_flight": facts.warps_in_flight,
         "cubin": facts.cubin,
         "spill_bytes": facts.spill_bytes,
+        "library_kernel_demangled": demangled(facts.library_kernel),
     }
 
 

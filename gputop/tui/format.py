@@ -143,10 +143,13 @@ def floor_bar(
 
 
 def middle_cut(text: str, width: int) -> str:
-    """Return at most `width` cells of a name. The middle goes, since names differ at their ends."""
+    """Return at most `width` cells of a name. What goes is the middle, nearer to the begin.
+
+    The names of a family begin alike and differ at their end: tile, number of parts, toggle.
+    """
     if cell_len(text) <= width:
         return text
-    head = max(1, (width - 1) * 3 // 5)
+    head = max(1, (width - 1) // 4)
     tail = width - 1 - head
     return text[:head] + "…" + (text[-tail:] if tail > 0 else "")
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
+from gputop.planner.registry import Registry
 from gputop.tui.format import axis, efficiency, fitted, floor_bar, middle_cut, time_unit
 from gputop.util.units import UNKNOWN
 
@@ -85,6 +86,13 @@ def test_a_name_is_cut_in_its_middle(name: str, width: int) -> None:
     cut = middle_cut(name, width)
     assert len(cut) <= width
     assert cut == name or (name.startswith(cut.split("…")[0]) and name.endswith(cut.split("…")[1]))
+
+
+def test_kernels_can_be_told_apart_where_their_names_are_cut() -> None:
+    """In the narrowest column that a screen of 80 cells gives them, and in any wider one."""
+    names = list(Registry.load().kernels)
+    for width in range(16, 30):
+        assert len({middle_cut(name, width) for name in names}) == len(names), width
 
 
 @given(times, times)

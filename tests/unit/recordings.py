@@ -245,7 +245,7 @@ def _drawn(state: State, replay: Replay, pair: PlanPair, window: Window) -> Stat
     strip_text(state, 100)
     ladder_table.ladder_rows(state, {column.key: column.width for column in ladder_table.COLUMNS})
     toggle_table.toggle_rows(state)
-    dispatch_table.dispatch_rows(state)
+    dispatch_table.dispatch_rows(state, {})
     widths = {column.key: column.width for column in phase_table.columns_for(state)}
     phase_table.phase_rows(state, widths)
     phase_table.labels(state, widths)

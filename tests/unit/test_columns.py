@@ -22,7 +22,9 @@ PROMISED = """
     logit0 logit1 tokens_per_s sm_clock_hz power_w throttle pinned_plan delta_s delta_lo_s delta_hi_s
     ratio verdict cubin versions status
 """.split()
-ADDED = ["question_floor_s", "host_bound", "kind", "spill_bytes", "moved_over_compulsory"]
+ADDED = """
+    question_floor_s host_bound kind spill_bytes moved_over_compulsory library_kernel_demangled
+""".split()
 
 
 def test_columns_are_the_promised_ones_in_order() -> None:

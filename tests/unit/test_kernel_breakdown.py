@@ -96,6 +96,7 @@ def test_kinds_of_kernels_are_rows_that_reconcile_with_the_pass() -> None:
     assert rows["gemm"].launches == 49
     assert rows["gemm"].kernel == "torch-eager"
     assert rows["other"].library_kernel == "mystery"
+    assert rows["other"].library_kernel_demangled == "mystery"
     assert rows["sum"].time_s == pytest.approx(7.61e-4)
     assert rows["gaps"].time_s == pytest.approx(1e-4)
     assert rows["device"].launches == 137

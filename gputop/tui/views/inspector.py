@@ -112,7 +112,7 @@ def _measured(row: Row) -> list[str]:
     if row.gap_s is not None or row.overlap_s is not None:
         lines.append(f"gap before {unit.write(row.gap_s)}   overlap {unit.write(row.overlap_s)} {unit.name}")
     if row.library_kernel:
-        lines.append(f"library kernel {row.library_kernel}")
+        lines.append(f"library kernel {row.library_kernel_demangled or row.library_kernel}")
     return lines
 
 

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.style import Style
 from rich.text import Text
 
 from gputop.plan.choices import SiteView
+from gputop.tui.format import middle_cut
 from gputop.tui.layout import LayoutColumn
 from gputop.tui.palette import CURRENT, FAINT, MUTED, TEXT
 from gputop.tui.state import State
 from gputop.tui.widgets.keyed_table import Cells, KeyedTable
 
+KERNEL_WIDTH = 14
 COLUMNS = (
     LayoutColumn(
         "site", "site", 11, 0, doc="A phase at its number of rows; enter or a click opens its kernels"
     ),
-    LayoutColumn("kernel", "kernel", 14, 0, grows_to=40, doc="The kernel that serves it"),
+    LayoutColumn("kernel", "kernel", KERNEL_WIDTH, 0, grows_to=40, doc="The kernel that serves it"),
     LayoutColumn(
         "choice", "others", 6, 2, right=True, doc="How many other kernels could serve it on this plan"
     ),
 )
 
 
-def dispatch_rows(state: State) -> dict[str, Cells]:
+def dispatch_rows(state: State, widths: Mapping[str, int]) -> dict[str, Cells]:
+    """Return site -> cells, drawn for columns of these widths."""
     view = state.shown_view
-    return {site.site: _cells(site, state.view is None) for site in view.sites} if view else {}
+    return {site.site: _cells(site, state.view is None, widths) for site in view.sites} if view else {}
 
 
 def others(site: SiteView) -> int:
@@ -33,11 +38,12 @@ def others(site: SiteView) -> int:
     return sum(1 for name in site.candidates if name != site.kernel and name not in refused)
 
 
-def _cells(site: SiteView, stale: bool) -> Cells:
+def _cells(site: SiteView, stale: bool, widths: Mapping[str, int]) -> Cells:
     count = 0 if stale else others(site)
+    kernel = middle_cut(site.kernel, widths.get("kernel", KERNEL_WIDTH))
     return {
         "site": Text(site.site, Style(color=FAINT if stale else TEXT)),
-        "kernel": Text(site.kernel, Style(color=CURRENT if count else MUTED)),
+        "kernel": Text(kernel, Style(color=CURRENT if count else MUTED)),
         "choice": Text(
             "" if stale else str(count) if count else "none", Style(color=MUTED if count else FAINT)
         ),
@@ -65,4 +71,4 @@ class DispatchTable(KeyedTable):
         super().__init__(COLUMNS, id="dispatch")
 
     def show(self, state: State) -> None:
-        self.show_rows(dispatch_rows(state))
+        self.show_rows(dispatch_rows(state, self.widths))
