@@ -11,6 +11,7 @@ from gputop.phases.attention_cuda_traffic import (
     TENSOR_QUERIES,
     TENSOR_TILE,
     TENSOR_WARPS,
+    TMA_TILE,
     WARPS,
     WARPS_HEAD,
     WARPS_TILE,
@@ -20,7 +21,18 @@ from gputop.phases.attention_cuda_traffic import (
     parallel,
     queries,
 )
-from gputop.plan.types import WORD_BYTES, Argument, Dims, Kernel, Launch, Plan, Scratch, Task, View
+from gputop.plan.types import (
+    WORD_BYTES,
+    Argument,
+    Dims,
+    Kernel,
+    Launch,
+    Plan,
+    Scratch,
+    Task,
+    TensorMap,
+    View,
+)
 
 COVERS = ("attention",)
 THREADS = 128
@@ -131,6 +143,57 @@ def _flash_tensor_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     return None
 
 
+TMA_THREADS, TMA_BOX_KEYS, TMA_CHUNK = 256, 64, 32
+TMA_SMEM_BYTES = (TENSOR_QUERIES + 2 * 2 * TMA_BOX_KEYS) * TENSOR_HEAD * WORD_BYTES + 128
+"""Queries, two boxes each of keys and of values, and barriers behind them."""
+ALONE_SMEM_BYTES = 116 << 10
+"""Over half of what an SM has: no two blocks share one."""
+
+
+def _flash_tma(smem_bytes: int, tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+    task = tasks[0]
+    rows = queries(task, dims)
+
+    def tensor_map(role: str, rows: int, box_rows: int) -> TensorMap:
+        """One sequence's rows of one head at a time; what lies beyond a sequence arrives as zeros."""
+        operand = task.operand(role)
+        assert isinstance(operand, View)
+        sizes = (TMA_CHUNK, rows, dims.d_model // TMA_CHUNK, dims.batch)
+        strides = (operand.ld, TMA_CHUNK, rows * operand.ld)
+        return TensorMap(operand, sizes, strides, (TMA_CHUNK, box_rows, TENSOR_HEAD // TMA_CHUNK, 1))
+
+    maps = (
+        tensor_map("q", rows, TENSOR_QUERIES),
+        tensor_map("k", dims.seq, TMA_BOX_KEYS),
+        tensor_map("v", dims.seq, TMA_BOX_KEYS),
+    )
+    grid = (ceil(rows / TENSOR_QUERIES), dims.heads, dims.batch)
+    args = (*maps, *arguments(task, dims, None))
+    return (Launch("attention_flash_tma", grid, (TMA_THREADS, 1, 1), args, smem_bytes=smem_bytes, pdl=True),)
+
+
+def _flash_tma_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
+    if dims.d_head != TENSOR_HEAD:
+        return f"attention_flash_tma takes a d_head of {TENSOR_HEAD}, and it is {dims.d_head}"
+    return None
+
+
+def _flash_tma_kernel(name: str, smem_bytes: int, beside: str) -> Kernel:
+    return Kernel(
+        name=name,
+        backend="cuda",
+        idea=f"Flash attention on tensor cores, tiles by bulk copies, eight warps share the keys{beside}.",
+        covers=COVERS,
+        entries=("attention_flash_tma",),
+        source="attention/24_flash_tma.cu",
+        maths=("tf32",),
+        min_arch=90,
+        limits=_flash_tma_limits,
+        launches=lambda tasks, plan, dims: _flash_tma(smem_bytes, tasks, plan, dims),
+        traffic=lambda tasks, plan, dims: flash(tasks[0], dims, TMA_TILE),
+    )
+
+
 KERNELS = (
     Kernel(
         name="attention_naive",
@@ -187,4 +250,6 @@ KERNELS = (
         launches=_flash_tensor,
         traffic=lambda tasks, plan, dims: flash(tasks[0], dims, TENSOR_TILE),
     ),
+    _flash_tma_kernel("attention_flash_tma", TMA_SMEM_BYTES, ""),
+    _flash_tma_kernel("attention_flash_tma_alone", ALONE_SMEM_BYTES, "; no two blocks on an SM"),
 )

@@ -112,6 +112,19 @@ TENSOR_TILE = AttentionTile(
 warps' results through shared memory, in two turns."""
 
 
+TMA_TILE = AttentionTile(
+    TENSOR_QUERIES,
+    warps=2,
+    at_once=TENSOR_WARPS,
+    turn=LOOP_BODIES["attention_flash_tma"],
+    around=240 + 260 + 2 * 450,
+    # Two warps: 8 fragment loads of keys and 32 words of values each, and their copies.
+    wavefronts=2 * (8 * 4 + 32) + 2 * FLASH_KEYS * TENSOR_HEAD * WORD_BYTES / LINE_BYTES,
+    pipe="tf32_mma",
+)
+"""Two warps take the 32 keys of a step, 16 each. No thread computes addresses of copies."""
+
+
 def _visible(task: Task, dims: Dims) -> list[int]:
     """Keys that each query of a sequence sees."""
     rows = queries(task, dims)

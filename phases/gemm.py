@@ -18,6 +18,7 @@ from gputop.phases import (
     gemm_cuda_fp32_slices,
     gemm_cuda_k_major,
     gemm_cuda_library,
+    gemm_cuda_tma,
     gemm_cuda_warpgroup,
     megakernel_cuda,
 )
@@ -35,6 +36,7 @@ KERNELS: tuple[Kernel, ...] = (
     *gemm_cuda_fp32_cluster.KERNELS,
     *gemm_cuda_fp32_slices.KERNELS,
     *gemm_cuda_warpgroup.KERNELS,
+    *gemm_cuda_tma.KERNELS,
     *gemm_cuda_library.KERNELS,
     *megakernel_cuda.KERNELS,
 )
@@ -84,8 +86,11 @@ def layer_phase(
     inner: Callable[[Dims], int],
     relu: bool = False,
     residual: str | None = None,
+    fused_kernels: tuple[Kernel, ...] = (),
 ) -> Phase:
     """A GEMM phase of the layers that reads buffer `source` and writes `target` (`x`: the next layer's).
+
+    `fused_kernels`: those that compute it together with its neighbours.
 
     Its one-row site in a pruned last layer uses the buffers' `_last` namesakes; `residual` too,
     except that `x`, which has none before the layer ends, is read at each sequence's last row.
@@ -116,7 +121,7 @@ def layer_phase(
         reference=reference,
         sites=sites,
         task=task,
-        kernels=KERNELS,
+        kernels=KERNELS + fused_kernels,
         tolerances=TOLERANCES,
         kind="gemm",
     )

@@ -60,6 +60,13 @@ TOGGLES = (
         "programmatic dependent launch: a kernel starts while the one before drains",
         ("cuda",),
     ),
+    Toggle(
+        "carveout",
+        "carveout",
+        ("auto", "shared"),
+        "an SM's memory: divided as each kernel needs it, or all that can be as shared memory throughout",
+        ("cuda",),
+    ),
     Toggle("threads", "threads", ("1", "all"), "BLAS threads", ("cpu",)),
     Toggle("batch", "batch", (), "sequences a pass", ("cpu", "cuda")),
 )

@@ -71,11 +71,20 @@ def operands(
 
 
 def phase(
-    name: str, title: str, order: int, source: str, target: str, gain: str, shift: str, prunes: bool
+    name: str,
+    title: str,
+    order: int,
+    source: str,
+    target: str,
+    gain: str,
+    shift: str,
+    prunes: bool,
+    fused_kernels: tuple[Kernel, ...] = (),
 ) -> Phase:
     """A layernorm of the layers from buffer `source` to `target`.
 
     `prunes`: a pruned last layer needs it at one row a sequence (ln2; ln1 feeds every key and value).
+    `fused_kernels`: those that compute it together with the product after it.
     """
 
     def sites(dims: Dims, pruned: bool) -> tuple[Site, ...]:
@@ -97,6 +106,6 @@ def phase(
         reference=reference,
         sites=sites,
         task=task,
-        kernels=KERNELS,
+        kernels=KERNELS + fused_kernels,
         tolerances=TOLERANCES,
     )

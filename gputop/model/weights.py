@@ -152,10 +152,14 @@ def master(workload: Workload) -> dict[str, Floats]:
 def fold(weight: Doubles, bias: Doubles | None, gain: Doubles, shift: Doubles) -> tuple[Doubles, Doubles]:
     """Weight and bias that take a layernorm's unscaled output and give what the scaled one gave.
 
-    w (x * gain + shift) + b = (w * gain) x + (w shift + b), in float64.
+    w (x * gain + shift) + b = (w * gain) x + (w shift + b), in float64. The unscaled output x has mean zero, so
+    that a constant may be added to a row of w * gain: its mean is taken away (rounded to float32 by itself), and
+    the product is then the same of a row from which the mean was never subtracted.
     """
     carried = weight @ shift
-    return weight * gain, carried if bias is None else carried + bias
+    scaled = weight * gain
+    scaled -= scaled.mean(axis=-1, keepdims=True).astype(np.float32)
+    return scaled, carried if bias is None else carried + bias
 
 
 def reference_tensor(workload: Workload, tensor: str, layer: int, folded: bool) -> Doubles:

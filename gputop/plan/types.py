@@ -136,13 +136,31 @@ class Task:
         return dict(self.inputs).get(role)
 
 
-Argument = View | WeightView | Scratch | int | float | None
-"""Kernel argument. The first three and None (a null pointer) pack as 8 bytes, int as i32, float as f32."""
+@dataclass(frozen=True, slots=True)
+class TensorMap:
+    """A tensor in global memory and the box of it that one bulk copy of the copy engine brings.
+
+    float32, rounded to TF32 on its way; shared memory gets rows of 128 bytes with the 128-byte swizzle.
+    """
+
+    operand: View | WeightView
+    """Whose first element the tensor's is."""
+    sizes: tuple[int, ...]
+    """In elements, innermost dimension first; five dimensions at most."""
+    strides: tuple[int, ...]
+    """Elements from one index to the next in every dimension but the innermost: multiples of 4."""
+    box: tuple[int, ...]
+    """In elements; at most 32 in the innermost dimension and 256 in the others."""
+
+
+Argument = TensorMap | View | WeightView | Scratch | int | float | None
+"""Kernel argument. A tensor map packs as 128 bytes, the next three and None (a null pointer) as 8, int as i32,
+float as f32."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One kernel launch. `args` fill the kernel's single by-value struct: all pointers first."""
+    """One kernel launch. `args` fill the kernel's single by-value struct: tensor maps, pointers, numbers."""
 
     entry: str
     grid: tuple[int, int, int]
@@ -246,6 +264,8 @@ class Plan:
     prune: bool = False
     graph: bool = False
     pdl: bool = False
+    carveout: Literal["auto", "shared"] = "auto"
+    """How an SM's memory is divided between L1 and shared memory: `shared`, as much as can be to the latter."""
     threads: Literal["1", "all"] = "1"
     """BLAS threads of the cpu backend."""
     batch: int = 1

@@ -187,8 +187,8 @@ def check_phases(
 ) -> tuple[PhaseCheck, ...]:
     """One check a step, in pass order, of a trace made of `steps` that keep every layer.
 
-    What a fusing kernel computes in one launch is chained in float64 from its first inputs to its last
-    output, unless it writes what lies between too. Sequences whose inputs have the same bits share one
+    What a fusing kernel computes in one launch is chained in float64 from its first inputs to the outputs of
+    its last phase, unless it writes what lies between too. Sequences whose inputs have the same bits share one
     reference; every row is compared. `known`: filled by the traces of one plan. A later trace is computed
     again in float64 only if it has sequences whose bits the one before it had not.
     """
@@ -244,15 +244,16 @@ class _Checker:
     def check(self, step: Step) -> PhaseCheck:
         beat()
         inputs = {view: _per_sequence(self._trace.read(view), self._dims.batch) for view in _read_by(step)}
-        out = _per_sequence(self._trace.read(step.tasks[-1].output), self._dims.batch)
+        outs = {view: _per_sequence(self._trace.read(view), self._dims.batch) for view in _written_by(step)}
         read = [self._digests(view, values) for view, values in inputs.items()]
         given = [b"".join(parts) for parts in zip(*read, strict=True)]
-        written = self._digests(step.tasks[-1].output, out)
+        written = {view: self._digests(view, out) for view, out in outs.items()}
         place = (step.site, step.tasks[0].layer)
-        sequences = frozenset(a + b for a, b in zip(given, written, strict=True))
+        ends = [b"".join(parts) for parts in zip(*written.values(), strict=True)]
+        sequences = frozenset(a + b for a, b in zip(given, ends, strict=True))
         checked, outcome = self._known.get(place, (frozenset[bytes](), None))
         if outcome is None or not sequences <= checked:
-            outcome = self._compare(step, inputs, out, given, written)
+            outcome = self._compare(step, inputs, outs, given, written)
             self._known[place] = (sequences, outcome)
         return outcome
 
@@ -265,13 +266,13 @@ class _Checker:
         self,
         step: Step,
         inputs: Mapping[View, Floats],
-        out: Floats,
+        outs: Mapping[View, Floats],
         given: Sequence[bytes],
-        written: Sequence[bytes],
+        written: Mapping[View, Sequence[bytes]],
     ) -> PhaseCheck:
-        """The step's output [sequences, rows, columns] against float64 of each different sequence.
+        """The step's outputs [sequences, rows, columns] against float64 of each different sequence.
 
-        `given`, `written`: what tells sequences apart by their inputs and by their output.
+        `given`, `written`: what tells sequences apart by their inputs and by each output.
         """
         chosen, alike = _distinct(given)
         few = replace(self._dims, batch=len(chosen))
@@ -282,13 +283,16 @@ class _Checker:
             small = replace(task, output=self._few(task.output, few))
             operands = {role: self._operand(operand, chain, few) for role, operand in task.inputs}
             chain.write(small.output, self._phases[task.site.phase].reference(operands, small, few))
-        expected = _per_sequence(chain.read(small.output), few.batch)
-        different, _ = _distinct([a + b for a, b in zip(given, written, strict=True)])
-        error, at = _worst_of(out[different], expected, [alike[sequence] for sequence in different])
-        rows = out.shape[1]
-        row = different[at // rows] * rows + at % rows
         tolerance = max(self._phases[t.site.phase].tolerances[self._plan.math] for t in step.tasks)
-        return PhaseCheck(step.site, task.layer, error, tolerance, row)
+        found = []
+        for view, out in outs.items():
+            expected = _per_sequence(chain.read(self._few(view, few)), few.batch)
+            different, _ = _distinct([a + b for a, b in zip(given, written[view], strict=True)])
+            error, at = _worst_of(out[different], expected, [alike[sequence] for sequence in different])
+            rows = out.shape[1]
+            row = different[at // rows] * rows + at % rows
+            found.append(PhaseCheck(step.site, task.layer, error, tolerance, row))
+        return max(found, key=_badness)
 
     def _operand(self, operand: View | WeightView, chain: _Chain, few: Dims) -> Doubles:
         if isinstance(operand, View):
@@ -327,6 +331,12 @@ def _read_by(step: Step) -> tuple[View, ...]:
         read |= dict.fromkeys(view for view in views if (view.buffer, view.slot) not in written)
         written.add((task.output.buffer, task.output.slot))
     return tuple(read)
+
+
+def _written_by(step: Step) -> tuple[View, ...]:
+    """The views that a launch leaves in memory: of a fusing kernel those of the last phase that it computes."""
+    last = step.tasks[-1].site.phase
+    return tuple(task.output for task in step.tasks if task.site.phase == last)
 
 
 def _digests(values: NDArray[Any]) -> list[bytes]:

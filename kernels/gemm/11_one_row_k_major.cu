@@ -16,18 +16,10 @@
 //     ...
 #include "dependent_launch.cuh"
 #include "epilogue.cuh"
+#include "row_k_major.cuh"
 #include "warp.cuh"
 
-constexpr int WARPS = 8, UNROLL = 6;
-
-// Loads UNROLL times 16 bytes, `step` floats apart; zeros beyond `end`.
-__device__ __forceinline__ void load_weights(float4 (&values)[UNROLL], const float* w, int k, int step, int end) {
-#pragma unroll
-    for (int i = 0; i < UNROLL; ++i, k += step) {
-        values[i] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        if (k < end) values[i] = *reinterpret_cast<const float4*>(w + k);
-    }
-}
+constexpr int WARPS = 8;
 
 // SPLITS: warps that share a column.
 template <int SPLITS>
@@ -43,7 +35,7 @@ __device__ __forceinline__ void one_row_k_major(const GemmArgs& args) {
 
     float4 x[UNROLL], y[UNROLL];
     int k = (warp % SPLITS * 32 + lane) * 4;
-    load_weights(y, w, k, STEP, args.inner);
+    load_row(y, w, k, STEP, args.inner);
     const float bias = stores && args.bias ? args.bias[column] : 0.0f;
     griddep_wait();
     const float* const a = args.a + static_cast<long long>(row) * args.lda;
@@ -65,7 +57,7 @@ __device__ __forceinline__ void one_row_k_major(const GemmArgs& args) {
             acc.w += x[i].w * y[i].w;
         }
         k += STEP * UNROLL;
-        load_weights(y, w, k, STEP, args.inner);
+        load_row(y, w, k, STEP, args.inner);
     }
     float column_sum = warp_sum((acc.x + acc.y) + (acc.z + acc.w));
     if (SPLITS > 1) {

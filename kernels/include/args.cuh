@@ -1,7 +1,8 @@
 // Parameter structs of the model's kernels. Each kernel takes exactly one struct, by value. Pointers come first, then
 // ints, then floats, so that the host packs them without padding. Leading dimensions (ld*) count elements. A null
-// pointer means that the operand is absent.
+// pointer means that the operand is absent. Tensor maps, where a kernel has them, come before the pointers.
 #pragma once
+#include "tensor_map.cuh"
 
 struct GemmArgs {
     const float* a;         // [rows, inner]
@@ -14,6 +15,31 @@ struct GemmArgs {
     int lda, ldw, ldr, ldc;
     int relu;
     int splits;
+};
+
+struct TmaGemmArgs {
+    TensorMap a;            // [rows, inner], in boxes of a tile's rows and 2 chunks of 32
+    TensorMap w;            // [columns, inner], in boxes of a tile's columns and 2 chunks
+    const float* bias;      // [columns]
+    const float* residual;  // [rows, columns]
+    float* c;               // [rows, columns]
+    const float* ahead;     // weights of a later product, to prefetch into L2
+    int rows, columns, inner;
+    int ldr, ldc;
+    int relu;
+    int ahead_lines;        // cache lines of 128 bytes
+    float eps;              // of the layernorm computed on the way, if any
+};
+
+struct OneRowLayernormArgs {
+    const float* x;     // [rows, inner]
+    const float* w;     // [columns, inner], with the layernorm's gain and mean folded in
+    const float* bias;  // [columns]
+    float* c;           // [rows, columns]
+    int rows, columns, inner;
+    int ldx, ldw, ldc;
+    int relu;
+    float eps;
 };
 
 struct LayernormArgs {
@@ -47,6 +73,13 @@ struct AttentionArgs {
     int queries;      // output rows of each sequence: its last `queries` tokens
     int ldq, ldkv, ldo;
     float scale;
+};
+
+struct TmaAttentionArgs {
+    TensorMap q;      // [batch, queries, heads * d_head], in boxes of 16 queries of one head
+    TensorMap k;      // [batch, seq, heads * d_head], in boxes of 64 keys of one head
+    TensorMap v;
+    AttentionArgs attention;
 };
 
 struct EmbedArgs {

@@ -89,6 +89,13 @@ __device__ __forceinline__ void wgmma_fence_operand(float (&acc)[COUNT]) {
                      : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3]) ACC_##n(ACC_OPERANDS)       \
                      : "l"(a_descriptor), "l"(b_descriptor));
 
+#define WGMMA_A_IN_REGISTERS(n, a0, a1, a2, a3, b)                                                             \
+    if constexpr (N == n)                                                                                      \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k8.f32.tf32.tf32 {%0, %1, %2, %3" ACC_##n(ACC_NAMES) \
+                     "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b ", 1, 1, 1;"                           \
+                     : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3]) ACC_##n(ACC_OPERANDS)            \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b_descriptor));
+
 // Every width that the instruction has.
 #define WGMMA_WIDTHS(...)                                                                                   \
     WGMMA(8, 4, 5, __VA_ARGS__)       WGMMA(16, 8, 9, __VA_ARGS__)      WGMMA(24, 12, 13, __VA_ARGS__)      \
@@ -116,7 +123,19 @@ __device__ __forceinline__ void wgmma_tf32(float (&acc)[N / 2], unsigned long lo
     WGMMA_WIDTHS("k8.f32.tf32.tf32", "1, 1, 1")
 }
 
-// The same in bf16 with 16 indices of K.
+// The same with A in registers: a thread has rows r and r + 8, and of K the indices lane % 4 and lane % 4 + 4, in the
+// order of mma_sync.cuh. `a` may be overwritten once wgmma_wait_group says that the product is done.
+template <int N>
+__device__ __forceinline__ void wgmma_tf32(float (&acc)[N / 2], const unsigned (&a)[4],
+                                           unsigned long long b_descriptor) {
+    static_assert(N == 40 || N == 48 || N == 72 || N == 96, "widths that are spelled out here");
+    WGMMA_A_IN_REGISTERS(40, 20, 21, 22, 23, 24)
+    WGMMA_A_IN_REGISTERS(48, 24, 25, 26, 27, 28)
+    WGMMA_A_IN_REGISTERS(72, 36, 37, 38, 39, 40)
+    WGMMA_A_IN_REGISTERS(96, 48, 49, 50, 51, 52)
+}
+
+// With both operands in shared memory, in bf16 with 16 indices of K.
 template <int N>
 __device__ __forceinline__ void wgmma_bf16(float (&acc)[N / 2], unsigned long long a_descriptor,
                                            unsigned long long b_descriptor) {
@@ -148,6 +167,7 @@ __device__ __forceinline__ void wgmma_tf32_registers(float (&acc)[N / 2], const 
 
 #undef WGMMA_REGISTERS
 #undef WGMMA_WIDTHS
+#undef WGMMA_A_IN_REGISTERS
 #undef WGMMA
 #undef ACC_OPERANDS
 #undef ACC_NAMES

@@ -2,7 +2,9 @@
 //
 // fill_weights draws one part of a weight tensor with exactly the values of gputop/model/rng.py: SplitMix64 of (key,
 //   index), its top 24 bits centred, times one float scale, rounded once; gains then add 1, rounded once more. It can
-//   fold a layernorm's gain into the part (product in double, rounded once) and store the part transposed.
+//   store the part transposed.
+// fold_weights draws a part with a layernorm's gain folded in, and less its mean over each row, since what comes out of
+//   a layernorm has mean zero. Computed in double, rounded once; only the mean is rounded by itself.
 // fold_bias computes the bias that such a fold adds.
 // fill_words writes one bit pattern: zeros, or the gate's poison.
 // fill_noise writes random words that are finite and below 1 both as one float and as two bf16: operands to measure a
@@ -10,7 +12,6 @@
 
 struct FillArgs {
     float* out;          // the tensor's layer, in the plan's layout
-    const float* gain;   // [inner], to fold in; null for no fold
     int key_low, key_high;
     int count;           // elements of the part
     int inner;           // row length of the canonical tensor; count for a vector
@@ -18,6 +19,17 @@ struct FillArgs {
     int rows;            // of the whole tensor
     int transposed;
     int about_one;
+    float scale;
+};
+
+struct FoldWeightsArgs {
+    float* out;          // the tensor's layer, in the plan's layout
+    const float* gain;   // [inner]
+    int key_low, key_high;
+    int inner;
+    int first_row;       // of the part in the tensor
+    int rows;            // of the whole tensor
+    int transposed;
     float scale;
 };
 
@@ -48,6 +60,11 @@ __device__ __forceinline__ float draw(unsigned long long key, unsigned long long
     return __fmul_rn(static_cast<float>(static_cast<int>(z >> 40) - (1 << 23)), scale);
 }
 
+// Where an element of a tensor of [rows, inner] is stored.
+__device__ __forceinline__ long long stored(int row, int column, int rows, int inner, int transposed) {
+    return transposed ? static_cast<long long>(column) * rows + row : static_cast<long long>(row) * inner + column;
+}
+
 extern "C" __global__ void fill_weights(const __grid_constant__ FillArgs args) {
     const unsigned long long key = join(args.key_low, args.key_high);
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < args.count; i += gridDim.x * blockDim.x) {
@@ -55,31 +72,49 @@ extern "C" __global__ void fill_weights(const __grid_constant__ FillArgs args) {
         const int column = i % args.inner;
         float value = draw(key, i, args.scale);
         if (args.about_one) value = __fadd_rn(value, 1.0f);
-        if (args.gain) value = static_cast<float>(static_cast<double>(value) * args.gain[column]);
-        const long long offset = args.transposed ? static_cast<long long>(column) * args.rows + row
-                                                 : static_cast<long long>(row) * args.inner + column;
-        args.out[offset] = value;
+        args.out[stored(row, column, args.rows, args.inner, args.transposed)] = value;
     }
 }
 
-// One block of 128 threads a row. The order of the reduction tree is fixed, so every run gives the same bits.
-extern "C" __global__ void fold_bias(const __grid_constant__ FoldBiasArgs args) {
+// Sum over the block of 128 threads, in all of them. The order of the tree is fixed, so every run gives the same bits.
+__device__ __forceinline__ double block_sum(double value) {
     __shared__ double sums[128];
+    sums[threadIdx.x] = value;
+    __syncthreads();
+    for (int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+        __syncthreads();
+    }
+    return sums[0];
+}
+
+// One block a row of the part.
+extern "C" __global__ void fold_weights(const __grid_constant__ FoldWeightsArgs args) {
+    const unsigned long long key = join(args.key_low, args.key_high);
+    const unsigned long long first = static_cast<unsigned long long>(blockIdx.x) * args.inner;
+    auto folded = [&](int column) {
+        return static_cast<double>(draw(key, first + column, args.scale)) * args.gain[column];
+    };
+    double acc = 0.0;
+    for (int i = threadIdx.x; i < args.inner; i += blockDim.x) acc += folded(i);
+    const float mean = static_cast<float>(block_sum(acc) / args.inner);
+    for (int i = threadIdx.x; i < args.inner; i += blockDim.x)
+        args.out[stored(args.first_row + blockIdx.x, i, args.rows, args.inner, args.transposed)] =
+            static_cast<float>(folded(i) - mean);
+}
+
+// One block a row of the part.
+extern "C" __global__ void fold_bias(const __grid_constant__ FoldBiasArgs args) {
     const unsigned long long key = join(args.key_low, args.key_high);
     const unsigned long long first = static_cast<unsigned long long>(blockIdx.x) * args.inner;
     double acc = 0.0;
     for (int i = threadIdx.x; i < args.inner; i += blockDim.x) {
         acc += static_cast<double>(draw(key, first + i, args.scale)) * args.shift[i];
     }
-    sums[threadIdx.x] = acc;
-    __syncthreads();
-    for (int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
-        __syncthreads();
-    }
+    const double carried = block_sum(acc);
     if (threadIdx.x == 0) {
         const double bias = args.bias ? static_cast<double>(args.bias[blockIdx.x]) : 0.0;
-        args.out[blockIdx.x] = static_cast<float>(sums[0] + bias);
+        args.out[blockIdx.x] = static_cast<float>(carried + bias);
     }
 }
 

@@ -18,8 +18,10 @@ from gputop.util.errors import UsageError
 from tests.compile import sources
 
 ARCH = "90"
+TENSOR_MAP_BYTES = 128
 MEASURE_STRUCTS = {
-    ("measure/fill.cu", "fill_weights"): 56,
+    ("measure/fill.cu", "fill_weights"): 48,
+    ("measure/fill.cu", "fold_weights"): 48,
     ("measure/fill.cu", "fold_bias"): 48,
     ("measure/fill.cu", "fill_words"): 24,
     ("measure/fill.cu", "fill_noise"): 24,
@@ -104,7 +106,8 @@ def test_every_rungs_launches_fit_their_kernels(workload: Workload) -> None:
         where = f"{launch.entry} of {source} in {rung} on {workload.name}"
         assert launch.entry in cubin.functions, where
         facts = cubin.functions[launch.entry]
-        assert len(pack(launch.args, lambda operand: 0)) == facts.parameter_bytes, where
+        packed = pack(launch.args, lambda operand: 0, lambda tensor_map, address: bytes(TENSOR_MAP_BYTES))
+        assert len(packed) == facts.parameter_bytes, where
         threads = launch.block[0] * launch.block[1] * launch.block[2]
         assert 0 < threads <= (facts.max_threads or sm.threads_per_block), where
         assert facts.smem_bytes + launch.smem_bytes <= sm.smem_per_block_optin_bytes, where

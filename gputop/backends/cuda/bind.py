@@ -105,6 +105,7 @@ class Binder:
             launch.cluster,
             launch.cooperative,
             launch.pdl and plan.pdl,
+            plan.carveout == "shared",
         )
         return KernelLaunch(self._context, function, geometry, pack(launch.args, address))
 

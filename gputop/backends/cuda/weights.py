@@ -19,7 +19,8 @@ from gputop.plan.types import WORD_BYTES, Dims, Plan, WeightView, Workload
 from gputop.util.errors import DeviceLost
 
 FOLD_THREADS = 128
-"""As fold_bias in kernels/measure/fill.cu has room for."""
+"""Of a block that folds a row, as kernels/measure/fill.cu has room for."""
+GAIN_OF = {entry.weight: entry.gain for entry in FOLDS}
 CHECKED = ("gain1", "wqkv", "w2", "position")
 """Tensors compared with NumPy at opening: a gain, a tensor of parts, a large one, one outside the layers."""
 CHECKED_ELEMENTS = 1 << 16
@@ -41,8 +42,12 @@ class DeviceWeights:
         }
         self._parts = {name: [part for part in parts(dims) if part.tensor == name] for name in TENSOR_OF}
         for tensor in TENSORS:
+            gain = GAIN_OF.get(tensor.name) if plan.fold else None
             for part in self._parts[tensor.name]:
-                self._draw(tensor, part, self._gain_of(tensor.name, part.layer) if plan.fold else 0)
+                if gain is None:
+                    self._draw(tensor, part)
+                else:
+                    self._draw_folded(tensor, part, gain)
         if plan.fold:
             for entry in FOLDS:
                 self._fold_biases(entry)
@@ -66,16 +71,12 @@ class DeviceWeights:
     def _address(self, tensor: str, layer: int, offset: int = 0) -> int:
         return self.address(WeightView(tensor, layer, 0, 0, offset=offset))
 
-    def _gain_of(self, tensor: str, layer: int) -> int:
-        return next((self._address(f.gain, layer) for f in FOLDS if f.weight == tensor), 0)
-
-    def _draw(self, tensor: Tensor, part: TensorPart, gain: int) -> None:
+    def _draw(self, tensor: Tensor, part: TensorPart) -> None:
         shape = tensor.shape(self._dims)
         inner = shape[-1] if len(shape) == 2 else part.count
         arguments = struct.pack(
-            "<QQiiiiiiiif4x",
+            "<Qiiiiiiiif4x",
             self._address(tensor.name, part.layer, 0 if len(shape) == 2 else part.offset),
-            gain,
             *halves(rng.key(self._seed, part.name)),
             part.count,
             inner,
@@ -86,6 +87,23 @@ class DeviceWeights:
             float(rng.scale(part.std)),
         )
         self._tools.launch("fill.cu", "fill_weights", self._tools.spread(part.count), arguments)()
+
+    def _draw_folded(self, tensor: Tensor, part: TensorPart, gain: str) -> None:
+        """Enqueued after the gain that it reads: `TENSORS` has a gain before the weight that carries it."""
+        rows, inner = tensor.shape(self._dims)
+        arguments = struct.pack(
+            "<QQiiiiiif4x",
+            self._address(tensor.name, part.layer),
+            self._address(gain, part.layer),
+            *halves(rng.key(self._seed, part.name)),
+            inner,
+            part.offset // inner,
+            rows,
+            int(self._transposed),
+            float(rng.scale(part.std)),
+        )
+        geometry = Geometry((part.count // inner, 1, 1), (FOLD_THREADS, 1, 1))
+        self._tools.launch("fill.cu", "fold_weights", geometry, arguments)()
 
     def _fold_biases(self, entry: Fold) -> None:
         """Adds what the fold carries over; each row reads its own bias before it writes it."""

@@ -24,8 +24,10 @@ _FORMAT_SIZED = 4
 
 _MAX_THREADS = 0x05
 _FRAME_SIZE = 0x11
-_PARAMETER_BYTES = 0x19
+_PARAMETER = 0x17
 _REGISTERS = 0x2F
+_SIZE_SHIFT = 18
+"""Of a parameter's size in the word that describes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class FunctionFacts:
     smem_bytes: int = 0
     """Static shared memory as the author declared it, the system's reserve left out."""
     parameter_bytes: int | None = None
+    """From its first parameter to the end of its last, without what alignment puts before the first."""
     code_bytes: int = 0
     max_threads: int | None = None
     """From `__launch_bounds__`."""
@@ -139,14 +142,17 @@ def _read_shared_info(
 
 def _read_own_info(code: bytes, section: _Section, facts: dict[str, FunctionFacts]) -> None:
     name = section.name.removeprefix(".nv.info.")
+    begins: list[int] = []
+    ends: list[int] = []
     for attribute, payload in _attributes(code, section):
-        if attribute == _PARAMETER_BYTES:
-            facts[name] = replace(facts[name], parameter_bytes=struct.unpack("<H", payload[:2])[0])
+        if attribute == _PARAMETER:
+            offset, description = struct.unpack_from("<HI", payload, 6)
+            begins.append(offset)
+            ends.append(offset + (description >> _SIZE_SHIFT))
         elif attribute == _MAX_THREADS and len(payload) >= 12:
             x, y, z = struct.unpack_from("<III", payload)
             facts[name] = replace(facts[name], max_threads=x * y * z)
-    if facts[name].parameter_bytes is None:
-        facts[name] = replace(facts[name], parameter_bytes=0)
+    facts[name] = replace(facts[name], parameter_bytes=max(ends, default=0) - min(begins, default=0))
 
 
 def _attributes(code: bytes, section: _Section) -> Iterator[tuple[int, bytes]]:

@@ -27,6 +27,9 @@ class Geometry:
     cooperative: bool = False
     pdl: bool = False
     """May start while the launch before it drains: the kernel itself waits before it reads."""
+    most_smem: bool = False
+    """Asks for as much of an SM's memory as shared memory as can be, instead of what this kernel needs. An SM
+    that has to divide its memory anew can't keep blocks of the launch before."""
 
     @property
     def blocks(self) -> int:
@@ -102,6 +105,10 @@ def _config(geometry: Geometry, stream: int) -> Any:
     if geometry.pdl:
         attribute = _attribute("PROGRAMMATIC_STREAM_SERIALIZATION")
         attribute.value.programmaticStreamSerializationAllowed = 1
+        attributes.append(attribute)
+    if geometry.most_smem:
+        attribute = _attribute("PREFERRED_SHARED_MEMORY_CARVEOUT")
+        attribute.value.sharedMemCarveout = 100
         attributes.append(attribute)
     if attributes:
         config.attrs = attributes

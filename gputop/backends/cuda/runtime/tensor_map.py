@@ -1,0 +1,31 @@
+"""Tensor maps: what the copy engine (TMA, sm_90 and later) is told of a tensor before it can bring boxes of it."""
+
+from __future__ import annotations
+
+from gputop.backends.cuda.runtime.status_codes import check
+from gputop.plan.types import WORD_BYTES, TensorMap
+
+MAP_ALIGNMENT = 64
+"""Of a map in a kernel's parameters, and so of their struct."""
+
+
+def encode_tensor_map(tensor_map: TensorMap, address: int) -> bytes:
+    """The 128 bytes that describe the tensor at this device address. UsageError where the driver refuses."""
+    from cuda.bindings import driver
+
+    rank = len(tensor_map.sizes)
+    result = driver.cuTensorMapEncodeTiled(
+        driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_TFLOAT32,
+        rank,
+        address,
+        [driver.cuuint64_t(size) for size in tensor_map.sizes],
+        [driver.cuuint64_t(stride * WORD_BYTES) for stride in tensor_map.strides],
+        [driver.cuuint32_t(extent) for extent in tensor_map.box],
+        [driver.cuuint32_t(1)] * rank,
+        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
+        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+    )
+    words = check(result, f"a tensor map of {tensor_map}").opaque
+    return b"".join(int(word).to_bytes(8, "little") for word in words)
