@@ -74,6 +74,7 @@ TILES = (
     TmaTile(16, 1, 6, 10),
     TmaTile(24, 2, 6, 6),
     TmaTile(40, 1, 6, 10),
+    TmaTile(48, 1, 6, 10),
     TmaTile(72, 2, 6, 6),
     TmaTile(96, 2, 4, 6),
     TmaTile(56, 4, 6, 8),
@@ -81,6 +82,7 @@ TILES = (
 )
 LAYERNORM_TILES = (
     TmaTile(40, 1, 6, 10),
+    TmaTile(48, 1, 6, 10),
     TmaTile(48, 2, 6, 6),
     TmaTile(72, 2, 6, 6),
     TmaTile(96, 2, 4, 6),

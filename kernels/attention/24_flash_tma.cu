@@ -37,17 +37,6 @@ __device__ __forceinline__ const float* element(const float (&tile)[ROWS][CHUNK]
     return reinterpret_cast<const float*>(reinterpret_cast<const char*>(tile) + swizzle_128b(row, chunk));
 }
 
-// Maximum and sum over the four lanes that share a row of a fragment.
-__device__ __forceinline__ float quad_max(float value) {
-    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 1));
-    return fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 2));
-}
-
-__device__ __forceinline__ float quad_sum(float value) {
-    value += __shfl_xor_sync(0xffffffffu, value, 1);
-    return value + __shfl_xor_sync(0xffffffffu, value, 2);
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     attention_flash_tma(const __grid_constant__ TmaAttentionArgs args) {
     extern __shared__ __align__(SWIZZLE_ATOM_BYTES) unsigned char dynamic[];

@@ -11,6 +11,7 @@
 TMA_GEMM(gemm_tma_16_1, 16, 1, 6, 10)
 TMA_GEMM(gemm_tma_24_2, 24, 2, 6, 6)
 TMA_GEMM(gemm_tma_40_1, 40, 1, 6, 10)
+TMA_GEMM(gemm_tma_48_1, 48, 1, 6, 10)
 TMA_GEMM(gemm_tma_72_2, 72, 2, 6, 6)
 TMA_GEMM(gemm_tma_96_2, 96, 2, 4, 6)
 TMA_GEMM(gemm_tma_56_4, 56, 4, 6, 8)

@@ -9,6 +9,7 @@
     }
 
 TMA_LAYERNORM(gemm_tma_layernorm_40_1, 40, 1, 6, 10)
+TMA_LAYERNORM(gemm_tma_layernorm_48_1, 48, 1, 6, 10)
 TMA_LAYERNORM(gemm_tma_layernorm_48_2, 48, 2, 6, 6)
 TMA_LAYERNORM(gemm_tma_layernorm_72_2, 72, 2, 6, 6)
 TMA_LAYERNORM(gemm_tma_layernorm_96_2, 96, 2, 4, 6)

@@ -33,6 +33,7 @@
 #include "mbarrier.cuh"
 #include "mma_sync.cuh"
 #include "tensor_map.cuh"
+#include "warp.cuh"
 #include "wgmma.cuh"
 
 namespace tma_gemm {
@@ -62,6 +63,8 @@ struct TmaGemm {
     static constexpr int QUADS =
         SPLITS == 1 ? FIRST_GROUPS : (RECEIVED_GROUPS * SENDERS + tma_gemm::CONSUMERS - 1) / tma_gemm::CONSUMERS;
     static_assert(COLUMNS % 8 == 0 && A_SLOTS % 2 == 0 && W_SLOTS % 2 == 0, "a slot serves one warpgroup");
+    // A piece is released when the next one of its warpgroup has been asked for.
+    static_assert(A_SLOTS >= 4 && W_SLOTS >= 4, "fewer slots would wait for themselves");
     static_assert(SPLITS == 1 || SPLITS == 2 || SPLITS == 4 || SPLITS == 8, "rows are divided by warps");
     static_assert(!NORMALISE || SPLITS <= 4, "a row's sums go to one block");
 
@@ -442,13 +445,8 @@ private:
 
     // Sums and sums of squares of rows r and r + 8 over this warpgroup's K, in all four lanes that share them.
     static __device__ __forceinline__ float4 row_moments(const Moments& moments) {
-        float values[4] = {moments.sum[0], moments.squares[0], moments.sum[1], moments.squares[1]};
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            values[i] += __shfl_xor_sync(0xffffffffu, values[i], 1);
-            values[i] += __shfl_xor_sync(0xffffffffu, values[i], 2);
-        }
-        return make_float4(values[0], values[1], values[2], values[3]);
+        return make_float4(quad_sum(moments.sum[0]), quad_sum(moments.squares[0]), quad_sum(moments.sum[1]),
+                           quad_sum(moments.squares[1]));
     }
 
     __device__ __forceinline__ void send_moments(float4 moments) const {

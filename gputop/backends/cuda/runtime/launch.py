@@ -79,7 +79,7 @@ class KernelLaunch:
 
         if self.geometry.cluster == 1:
             return None
-        config = _config(replace(self.geometry, pdl=False), 0)
+        config = _config(replace(self.geometry, pdl=False, most_smem=False), 0)
         result = driver.cuOccupancyMaxActiveClusters(self._handle, config)
         return self.geometry.cluster * int(check(result, f"the clusters of kernel {self.function.name}"))
 
