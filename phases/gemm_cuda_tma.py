@@ -48,44 +48,65 @@ BEFORE_AND_AFTER_CYCLES = 900
 """Of a warp before its first product and after its last, by the machine code."""
 ONE_ROW_SOURCE, ONE_ROW_ENTRY = "gemm/23_one_row_layernorm.cu", "gemm_one_row_layernorm"
 ONE_ROW_WARPS = 8
+ONE_ROW_CYCLES = 500
+"""Of a warp before its loop and after it: three sums by shuffle tree."""
 
 
 @dataclass(frozen=True, slots=True)
 class TmaTile:
-    """One entry of a source: 64 rows and so many columns, K divided among the blocks of a cluster."""
+    """One entry of a source: 64 rows and so many columns, by the blocks of a cluster."""
 
     columns: int
     splits: int
+    """Blocks that divide K."""
     a_slots: int
     """Pieces of 64 indices of K that shared memory holds, of activations and of weights."""
     w_slots: int
+    row_blocks: int = 1
+    """Tiles one below the other that share the copies of their weights."""
+    column_blocks: int = 1
+    """Tiles side by side that share the copies of their activations."""
 
     @property
     def label(self) -> str:
-        return f"{self.columns}_{self.splits}"
+        shared = (
+            f"_{self.row_blocks}x{self.column_blocks}" if self.row_blocks * self.column_blocks > 1 else ""
+        )
+        return f"{self.columns}_{self.splits}{shared}"
+
+    @property
+    def cluster(self) -> int:
+        return self.splits * self.row_blocks * self.column_blocks
 
     @property
     def smem_bytes(self) -> int:
         slots = self.a_slots * ROWS + self.w_slots * self.columns
         return slots * DEPTH * WORD_BYTES + BEHIND_TILES_BYTES
 
+    def clusters(self, rows: int, columns: int) -> int:
+        return ceil(rows / (ROWS * self.row_blocks)) * ceil(columns / (self.columns * self.column_blocks))
+
 
 TILES = (
     TmaTile(16, 1, 6, 10),
     TmaTile(24, 2, 6, 6),
-    TmaTile(40, 1, 6, 10),
-    TmaTile(48, 1, 6, 10),
+    TmaTile(32, 2, 6, 6, 2, 2),
     TmaTile(72, 2, 6, 6),
+    TmaTile(80, 2, 6, 6, 2, 2),
     TmaTile(96, 2, 4, 6),
+    TmaTile(104, 2, 4, 6, 2, 2),
     TmaTile(56, 4, 6, 8),
     TmaTile(112, 8, 6, 4),
+    TmaTile(112, 8, 6, 4, 2, 1),
 )
 LAYERNORM_TILES = (
-    TmaTile(40, 1, 6, 10),
-    TmaTile(48, 1, 6, 10),
-    TmaTile(48, 2, 6, 6),
+    TmaTile(40, 1, 6, 10, 2, 2),
     TmaTile(72, 2, 6, 6),
+    TmaTile(80, 2, 6, 6, 2, 1),
+    TmaTile(80, 2, 6, 6, 2, 2),
     TmaTile(96, 2, 4, 6),
+    TmaTile(104, 2, 4, 6, 2, 1),
+    TmaTile(104, 2, 4, 6, 2, 2),
 )
 
 
@@ -131,11 +152,6 @@ def _lines_ahead(weight: WeightView | None) -> int:
     return weight.outs * weight.ld * WORD_BYTES // LINE_BYTES if weight else 0
 
 
-def _grid(tile: TmaTile, task: Task) -> tuple[int, int, int]:
-    output = task.output
-    return (ceil(output.rows / ROWS) * ceil(output.columns / tile.columns) * tile.splits, 1, 1)
-
-
 def _tile_launches(
     entry: str, tile: TmaTile, a_of: Callable[[View], View], task: Task, plan: Plan, dims: Dims
 ) -> tuple[Launch, ...]:
@@ -148,11 +164,11 @@ def _tile_launches(
         launches.append(
             Launch(
                 entry,
-                _grid(tile, part),
+                (tile.clusters(part.output.rows, part.output.columns) * tile.cluster, 1, 1),
                 (THREADS, 1, 1),
                 args,
                 smem_bytes=tile.smem_bytes,
-                cluster=tile.splits,
+                cluster=tile.cluster,
                 pdl=True,
             )  # fmt: skip
         )
@@ -232,9 +248,14 @@ KERNELS = tuple(_kernel(tile) for tile in TILES)
 # A layernorm and the product after it
 
 
-def _of_rows_before(normalised: View, before: View) -> View:
-    """The same rows of what the layernorm reads: both buffers have the same shape."""
-    return replace(normalised, buffer=before.buffer, slot=before.slot)
+def _before(layernorm: Task, normalised: View) -> View:
+    """What the layernorm reads of the rows that a product reads of its output, all of them or some."""
+    x = layernorm.operand("x")
+    assert isinstance(x, View)
+    if normalised == layernorm.output:
+        return x
+    # Of some rows only a layernorm of all rows is asked, whose two buffers have the same shape.
+    return replace(normalised, buffer=x.buffer, slot=x.slot)
 
 
 def _is_one_row(task: Task, dims: Dims) -> bool:
@@ -245,24 +266,22 @@ def _layernorm_launches(
     name: str, entry: str, tile: TmaTile, tasks: tuple[Task, ...], plan: Plan, dims: Dims
 ) -> tuple[Launch, ...]:
     layernorm, *products = tasks
-    x = layernorm.operand("x")
-    assert isinstance(x, View)
     launches: list[Launch] = []
     for product in products:
         if _is_one_row(product, dims):
-            launches += _one_row_launches(x, product, plan, dims)
+            launches += _one_row_launches(layernorm, product, plan, dims)
         else:
-            launches += _tile_launches(entry, tile, lambda a: _of_rows_before(a, x), product, plan, dims)
+            launches += _tile_launches(entry, tile, lambda a: _before(layernorm, a), product, plan, dims)
     return tuple(launches)
 
 
-def _one_row_launches(x: View, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+def _one_row_launches(layernorm: Task, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
     launches = []
     for part in parts(task, plan, dims):
         a, w, bias = (part.operand(role) for role in ("a", "w", "bias"))
         assert isinstance(a, View)
         assert isinstance(w, WeightView)
-        rows, output, fused = _of_rows_before(a, x), part.output, plan.fused_stores
+        rows, output, fused = _before(layernorm, a), part.output, plan.fused_stores
         args = (
             rows, w, bias if fused else None, output,
             output.rows, output.columns, task.site.inner, rows.ld, w.ld, output.ld, int(task.relu and fused),
@@ -285,6 +304,8 @@ def _layernorm_limits(name: str, tile: TmaTile, task: Task, plan: Plan, dims: Di
 def _layernorm_traffic(entry: str, tile: TmaTile, tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
     """Of the widest product: what is said of a launch that does the work."""
     _, *products = tasks
+    if all(_is_one_row(task, dims) for task in products):
+        return _one_row_traffic(products[-1])
     widest = max(products, key=lambda task: task.output.rows * task.output.columns)
     return _traffic(entry, tile, widest, len(parts(widest, plan, dims)), plan.fused_stores)
 
@@ -311,3 +332,53 @@ def _layernorm_kernel(layernorm: str, product: str, tile: TmaTile) -> Kernel:
 
 LN1_KERNELS = tuple(_layernorm_kernel("ln1", "qkv", tile) for tile in LAYERNORM_TILES)
 LN2_KERNELS = tuple(_layernorm_kernel("ln2", "w1", tile) for tile in LAYERNORM_TILES)
+
+
+def _one_row_kernel(layernorm: str, product: str) -> Kernel:
+    name = f"gemm_one_row_{layernorm}"
+
+    def launches(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+        return tuple(launch for task in tasks[1:] for launch in _one_row_launches(tasks[0], task, plan, dims))
+
+    def limits(task: Task, plan: Plan, dims: Dims) -> str | None:
+        if not plan.fold:
+            return f"{name} needs weights that have the layernorm folded in: fold=on"
+        return not_multiple_of(
+            name, task.site, (("inner", task.site.inner, 4), ("columns", task.site.columns, 4))
+        )
+
+    return Kernel(
+        name=name,
+        backend="cuda",
+        idea=f"{layernorm} in the one-row product after it: a warp has the whole row for its dot product anyway.",
+        covers=(layernorm, product),
+        entries=(ONE_ROW_ENTRY,),
+        source=ONE_ROW_SOURCE,
+        fuses=True,
+        maths=("fp32", "tf32"),
+        layouts=("row",),
+        fused_stores=True,
+        limits=limits,
+        launches=launches,
+        traffic=lambda tasks, plan, dims: _one_row_traffic(tasks[-1]),
+    )
+
+
+def _one_row_traffic(task: Task) -> Traffic:
+    """A weight once, and the row once for each of its columns' warps, from L2."""
+    rows, columns, inner = task.output.rows, task.site.columns, task.site.inner
+    loop = LOOP_BODIES[ONE_ROW_ENTRY]
+    turns = ceil(inner / (6 * 128))
+    return Traffic(
+        flops=2.0 * rows * columns * inner + 5.0 * rows * inner,
+        l2_bytes=float(WORD_BYTES * rows * columns * (2 * inner + 2)),
+        l1_wavefronts=float(rows * columns * turns * 6 * 4 * 2),
+        warp_instructions=float(rows * columns * turns * loop.instructions),
+        chains=(loop.chain(turns, dram_waits=1) + CriticalPath(ONE_ROW_CYCLES, l2_waits=1),),
+        bytes_in_flight_per_warp=float(min(inner, 768) * WORD_BYTES),
+        pipe="fp32",
+        tile=(1, ONE_ROW_WARPS, 4),
+    )
+
+
+LNF_KERNELS = (_one_row_kernel("lnf", "head"),)

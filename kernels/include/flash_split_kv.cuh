@@ -108,7 +108,8 @@ __device__ __forceinline__ void merge_partials(const FlashPartials<WARPS, QUERIE
             acc.w += out.w * rescale;
         }
         const long long row = static_cast<long long>(sequence) * args.queries + first_query + query;
+        const float scale = 1.0f / row_sum;
         *reinterpret_cast<float4*>(args.out + row * args.ldo + head * D + column) =
-            make_float4(acc.x / row_sum, acc.y / row_sum, acc.z / row_sum, acc.w / row_sum);
+            make_float4(acc.x * scale, acc.y * scale, acc.z * scale, acc.w * scale);
     }
 }

@@ -26,6 +26,15 @@ __device__ __forceinline__ void mbarrier_arrive(Mbarrier* barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
+// Arrives at the barrier that block `rank` of the cluster has at this place.
+__device__ __forceinline__ void mbarrier_arrive_cluster(Mbarrier* barrier, int rank) {
+    asm volatile(
+        "{\n\t.reg .b32 address;\n\tmapa.shared::cluster.u32 address, %0, %1;\n\t"
+        "mbarrier.arrive.shared::cluster.b64 _, [address];\n\t}" ::"r"(shared_address(barrier)),
+        "r"(rank)
+        : "memory");
+}
+
 // Arrives, and announces `bytes` that copies will bring in this phase.
 __device__ __forceinline__ void mbarrier_arrive_expect_tx(Mbarrier* barrier, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)

@@ -29,7 +29,17 @@ __device__ __forceinline__ void cp_async_bulk_tensor_3d(void* shared, const Tens
         : "memory");
 }
 
-// The same in a tensor of several matrices: the box at (0, row, chunk, matrix).
+// The same into the shared memory of all blocks of the cluster whose bits are set in `ranks`, and for the barrier of each.
+__device__ __forceinline__ void cp_async_bulk_tensor_3d_multicast(void* shared, const TensorMap& map, int row, int chunk,
+                                                                  Mbarrier* barrier, unsigned ranks) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
+        "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(shared_address(shared)),
+        "l"(&map), "r"(0), "r"(row), "r"(chunk), "r"(shared_address(barrier)), "h"(static_cast<unsigned short>(ranks))
+        : "memory");
+}
+
+// To this block alone, in a tensor of several matrices: the box at (0, row, chunk, matrix).
 __device__ __forceinline__ void cp_async_bulk_tensor_4d(void* shared, const TensorMap& map, int row, int chunk,
                                                         int matrix, Mbarrier* barrier) {
     asm volatile(

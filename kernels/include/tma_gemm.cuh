@@ -12,17 +12,25 @@
 //        warpgroup              0         1         0         1               8 wgmma a piece, one commit
 //
 //   Each operand has a ring of slots. A slot's `full` barrier says that the copy has come, its `empty` barrier that the
-//   four warps of the warpgroup have read it. The number of slots is even, so that a slot always serves the same
-//   warpgroup: a wait by parity may be at most one phase behind.
+//   warps which multiply have read it. The number of slots is even, so that a slot always serves the same warpgroup: a
+//   wait by parity may be at most one phase behind.
+//
+// Blocks of a cluster, SPLITS x ROW_BLOCKS x COLUMN_BLOCKS of them, the split fastest:
+//   - SPLITS blocks divide K.
+//   - ROW_BLOCKS blocks, one below the other, need the same weights, COLUMN_BLOCKS blocks side by side the same
+//     activations. They take turns: one asks for a piece, and the copy engine delivers it to all of them. All blocks
+//     together read that much less from L2, whose bandwidth is what they wait for.
+//
+//        COLUMN_BLOCKS = 2, ROW_BLOCKS = 2, one split:    a0 w0 | a0 w1        a: rows' activations, w: columns' weights
+//                                                         a1 w0 | a1 w1
 //
 // Then sums are added, always in the same order:
 //   - Warpgroup 0 finishes the first half of the tile's columns, warpgroup 1 the others: each adds the other's part,
 //     which came through shared memory.
-//   - With SPLITS > 1 the blocks of a cluster divide K. Each thread sends its part to the block that finishes those rows
-//     (with SPLITS = 8 also those columns), by st.async, and that block adds the parts in the order of their senders.
-//
-//        rows of the tile that rank i of the cluster finishes        (warp w of either warpgroup has rows 16w to 16w + 15)
-//        SPLITS = 2: warps 2i and 2i + 1     SPLITS = 4: warp i     SPLITS = 8: warp i / 2, of columns' half i % 2
+//   - With SPLITS = 2 the block of rank i finishes rows 32i.. of the tile: the warps that have the others' rows send
+//     their parts to the other block, by st.async.
+//   - With more splits all threads send: rank i finishes rows 16i.. (SPLITS = 4), or of rows 16 (i / 2).. the half of
+//     the columns that warpgroup i % 2 has (SPLITS = 8), and all its threads add parts in the order of their senders.
 //
 // Shapes: any rows; inner a multiple of 32; columns and leading dimensions of 4. Row layout.
 #pragma once
@@ -51,22 +59,27 @@ __device__ __forceinline__ void consumers_sync() { asm volatile("bar.sync 1, %0;
 }  // namespace tma_gemm
 
 // NORMALISE: the rows of `a` are normalised on the way, as far as their scale goes: the weights have the mean folded in.
-template <int COLUMNS, int SPLITS, int A_SLOTS, int W_SLOTS, bool NORMALISE>
+template <int COLUMNS, int SPLITS, int ROW_BLOCKS, int COLUMN_BLOCKS, int A_SLOTS, int W_SLOTS, bool NORMALISE>
 struct TmaGemm {
+    static constexpr int CLUSTER = SPLITS * ROW_BLOCKS * COLUMN_BLOCKS;
+    static constexpr bool MULTICAST = ROW_BLOCKS * COLUMN_BLOCKS > 1;
     static constexpr int W_PIECE = COLUMNS * tma_gemm::DEPTH;
     static constexpr int GROUPS = COLUMNS / 8;             // of eight columns
     static constexpr int FIRST_GROUPS = (GROUPS + 1) / 2;  // of them, those that warpgroup 0 finishes
-    // Of a cluster's block: threads whose parts it gets for one group, and the most groups.
-    static constexpr int SENDERS = SPLITS == 8 ? 32 : 128 / SPLITS;
+    // With many splits: the most groups that a block finishes, and those that its threads take at once.
+    static constexpr bool ALL_SEND = SPLITS > 2;
     static constexpr int RECEIVED_GROUPS = SPLITS == 8 ? FIRST_GROUPS : GROUPS;
+    static constexpr int GROUPS_AT_ONCE = ALL_SEND ? tma_gemm::CONSUMERS / 32 : 1;
     // Quads of values (two rows, two columns) that a thread finishes at most.
-    static constexpr int QUADS =
-        SPLITS == 1 ? FIRST_GROUPS : (RECEIVED_GROUPS * SENDERS + tma_gemm::CONSUMERS - 1) / tma_gemm::CONSUMERS;
+    static constexpr int QUADS = ALL_SEND ? (RECEIVED_GROUPS + GROUPS_AT_ONCE - 1) / GROUPS_AT_ONCE : FIRST_GROUPS;
+    // As far as a thread's last quad may lie beyond the tile.
+    static constexpr int BIAS_COLUMNS = COLUMNS + 8 * (ALL_SEND ? GROUPS_AT_ONCE * QUADS : 1);
+    static_assert(BIAS_COLUMNS <= tma_gemm::CONSUMERS, "a thread loads one bias");
     static_assert(COLUMNS % 8 == 0 && A_SLOTS % 2 == 0 && W_SLOTS % 2 == 0, "a slot serves one warpgroup");
     // A piece is released when the next one of its warpgroup has been asked for.
     static_assert(A_SLOTS >= 4 && W_SLOTS >= 4, "fewer slots would wait for themselves");
     static_assert(SPLITS == 1 || SPLITS == 2 || SPLITS == 4 || SPLITS == 8, "rows are divided by warps");
-    static_assert(!NORMALISE || SPLITS <= 4, "a row's sums go to one block");
+    static_assert(!NORMALISE || !ALL_SEND, "a row's sums go to the threads that finish it");
 
     struct Tiles {
         float a[A_SLOTS][tma_gemm::A_PIECE];
@@ -74,8 +87,9 @@ struct TmaGemm {
     };
     // Lies over the tiles after their last use.
     struct Parts {
-        float4 exchanged[GROUPS][128];                             // between the warpgroups
-        float4 received[SPLITS][RECEIVED_GROUPS][SENDERS];         // from the blocks of the cluster
+        float4 exchanged[GROUPS][128];  // between the warpgroups
+        // From the blocks of the cluster: from each of the 64 threads that have these rows, or of each split.
+        float4 received[ALL_SEND ? SPLITS : 1][RECEIVED_GROUPS][ALL_SEND ? 32 : 64];
     };
     static_assert(sizeof(Parts) <= sizeof(Tiles), "parts lie over the tiles");
 
@@ -84,10 +98,10 @@ struct TmaGemm {
             Tiles tiles;
             Parts parts;
         };
-        float4 moments[SPLITS][2][32 / SPLITS];  // sums and sums of squares of rows r and r + 8, by sender
-        float scale[tma_gemm::ROWS];             // 1 / standard deviation
-        Mbarrier a_full[A_SLOTS], a_empty[A_SLOTS], w_full[W_SLOTS], w_empty[W_SLOTS];
-        Mbarrier received;
+        // By split, warpgroup and pair of rows r and r + 8: sums and sums of squares.
+        float4 moments[2][2][32];
+        float bias[BIAS_COLUMNS];  // zeros if absent
+        Mbarrier a_full[A_SLOTS], a_empty[A_SLOTS], w_full[W_SLOTS], w_empty[W_SLOTS], received;
     };
 
     const TmaGemmArgs& args;
@@ -95,9 +109,11 @@ struct TmaGemm {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int warpgroup = warp / 4, warp_row = warp % 4;
     const int rank = blockIdx.x % SPLITS;
-    const int row_tiles = (args.rows + tma_gemm::ROWS - 1) / tma_gemm::ROWS;
-    const int block_row = blockIdx.x / SPLITS % row_tiles * tma_gemm::ROWS;
-    const int block_column = blockIdx.x / SPLITS / row_tiles * COLUMNS;
+    const int row_rank = blockIdx.x / SPLITS % ROW_BLOCKS;
+    const int column_rank = blockIdx.x / (SPLITS * ROW_BLOCKS) % COLUMN_BLOCKS;
+    const int row_clusters = (args.rows + tma_gemm::ROWS * ROW_BLOCKS - 1) / (tma_gemm::ROWS * ROW_BLOCKS);
+    const int block_row = (blockIdx.x / CLUSTER % row_clusters * ROW_BLOCKS + row_rank) * tma_gemm::ROWS;
+    const int block_column = (blockIdx.x / CLUSTER / row_clusters * COLUMN_BLOCKS + column_rank) * COLUMNS;
     const int all_pieces = (args.inner + tma_gemm::DEPTH - 1) / tma_gemm::DEPTH;
     const int begin = all_pieces * rank / SPLITS;  // in pieces
     const int pieces = all_pieces * (rank + 1) / SPLITS - begin;
@@ -106,10 +122,18 @@ struct TmaGemm {
 
     __device__ __forceinline__ void run() {
         griddep_launch_dependents();
-        if (threadIdx.x == 0) init_barriers();
-        __syncthreads();
+        init_barriers();
+        __syncwarp();
+        if (MULTICAST) {
+            cluster_arrive_relaxed();
+            cluster_wait_acquire();
+        }
+        if (warp == tma_gemm::W_PRODUCER) send_first_weights();
+        if (!MULTICAST) __syncthreads();
         if (warp == tma_gemm::W_PRODUCER) {
-            send_weights();
+            prefetch_ahead();
+            send_more_weights();
+            griddep_wait();
         } else if (warp == tma_gemm::A_PRODUCER) {
             send_activations();
         } else {
@@ -118,36 +142,50 @@ struct TmaGemm {
     }
 
 private:
+    // Rank in the cluster of the block at these places.
+    static __device__ __forceinline__ int cluster_rank(int split, int row_rank, int column_rank) {
+        return split + SPLITS * (row_rank + ROW_BLOCKS * column_rank);
+    }
+
+    // Each producer's first lane initialises the barriers of its ring; one after the other, at places known to the
+    // compiler, since the instruction takes uniform registers.
+    template <int SLOTS>
+    static __device__ __forceinline__ void init_ring(Mbarrier (&full)[SLOTS], Mbarrier (&empty)[SLOTS], int blocks) {
+#pragma unroll
+        for (int i = 0; i < SLOTS; ++i) mbarrier_init(&full[i], 1), mbarrier_init(&empty[i], 4 * blocks);
+    }
+
     __device__ __forceinline__ void init_barriers() const {
-#pragma unroll 1
-        for (int i = 0; i < A_SLOTS; ++i) mbarrier_init(&shared.a_full[i], 1), mbarrier_init(&shared.a_empty[i], 4);
-#pragma unroll 1
-        for (int i = 0; i < W_SLOTS; ++i) mbarrier_init(&shared.w_full[i], 1), mbarrier_init(&shared.w_empty[i], 4);
-        mbarrier_init(&shared.received, 1);
-        fence_mbarrier_init();
-        if (SPLITS > 1) mbarrier_arrive_expect_tx(&shared.received, received_bytes());
+        if (lane > 0) return;
+        if (warp == tma_gemm::W_PRODUCER) {
+            init_ring(shared.w_full, shared.w_empty, ROW_BLOCKS);
+            fence_mbarrier_init();
+        } else if (warp == tma_gemm::A_PRODUCER) {
+            init_ring(shared.a_full, shared.a_empty, COLUMN_BLOCKS);
+            mbarrier_init(&shared.received, 1);
+            fence_mbarrier_init();
+            if (SPLITS > 1) mbarrier_arrive_expect_tx(&shared.received, received_bytes());
+        }
     }
 
-    // Groups of columns that this block finishes.
-    __device__ __forceinline__ int received_groups() const {
-        return SPLITS == 8 && rank % 2 ? GROUPS - FIRST_GROUPS : RECEIVED_GROUPS;
-    }
+    // ------------------------------------------------------------------------------------------------ copies
 
-    __device__ __forceinline__ unsigned received_bytes() const {
-        const unsigned bytes = SPLITS * received_groups() * SENDERS * sizeof(float4);
-        return NORMALISE ? bytes + sizeof(shared.moments) : bytes;
-    }
-
-    __device__ __forceinline__ void send_weights() const {
+    __device__ __forceinline__ void send_first_weights() const {
         if (lane == 0) {
             prefetch_tensormap(args.w);
 #pragma unroll 1
             for (int piece = 0; piece < min(pieces, W_SLOTS); ++piece) send_weights_piece(piece);
         }
         __syncwarp();
+    }
+
+    __device__ __forceinline__ void prefetch_ahead() const {
 #pragma unroll 4
         for (int line = blockIdx.x * 32 + lane; line < args.ahead_lines; line += gridDim.x * 32)
             prefetch_global_l2(args.ahead + static_cast<long long>(line) * tma_gemm::LINE);
+    }
+
+    __device__ __forceinline__ void send_more_weights() const {
         if (lane == 0) {
 #pragma unroll 1
             for (int piece = W_SLOTS; piece < pieces; ++piece) {
@@ -156,13 +194,20 @@ private:
             }
         }
         __syncwarp();
-        griddep_wait();
     }
 
+    // Announces a piece, and asks for it if it is this block's turn.
     __device__ __forceinline__ void send_weights_piece(int piece) const {
-        const int slot = piece % W_SLOTS;
+        const int slot = piece % W_SLOTS, chunk = 2 * (begin + piece);
         mbarrier_arrive_expect_tx(&shared.w_full[slot], W_PIECE * sizeof(float));
-        cp_async_bulk_tensor_3d(shared.tiles.w[slot], args.w, block_column, 2 * (begin + piece), &shared.w_full[slot]);
+        if constexpr (ROW_BLOCKS == 1) {
+            cp_async_bulk_tensor_3d(shared.tiles.w[slot], args.w, block_column, chunk, &shared.w_full[slot]);
+        } else if (piece % ROW_BLOCKS == row_rank) {
+            unsigned ranks = 0;
+            for (int i = 0; i < ROW_BLOCKS; ++i) ranks |= 1u << cluster_rank(rank, i, column_rank);
+            cp_async_bulk_tensor_3d_multicast(shared.tiles.w[slot], args.w, block_column, chunk, &shared.w_full[slot],
+                                              ranks);
+        }
     }
 
     __device__ __forceinline__ void send_activations() const {
@@ -171,16 +216,25 @@ private:
         if (lane == 0) {
 #pragma unroll 1
             for (int piece = 0; piece < pieces; ++piece) {
-                const int slot = piece % A_SLOTS;
-                if (piece >= A_SLOTS) mbarrier_wait_parity(&shared.a_empty[slot], (piece / A_SLOTS - 1) & 1);
-                mbarrier_arrive_expect_tx(&shared.a_full[slot], tma_gemm::A_PIECE * sizeof(float));
-                cp_async_bulk_tensor_3d(shared.tiles.a[slot], args.a, block_row, 2 * (begin + piece),
-                                        &shared.a_full[slot]);
+                if (piece >= A_SLOTS)
+                    mbarrier_wait_parity(&shared.a_empty[piece % A_SLOTS], (piece / A_SLOTS - 1) & 1);
+                send_activations_piece(piece);
             }
         }
     }
 
-    // ------------------------------------------------------------------------------------------------ products
+    __device__ __forceinline__ void send_activations_piece(int piece) const {
+        const int slot = piece % A_SLOTS, chunk = 2 * (begin + piece);
+        mbarrier_arrive_expect_tx(&shared.a_full[slot], tma_gemm::A_PIECE * sizeof(float));
+        if constexpr (COLUMN_BLOCKS == 1) {
+            cp_async_bulk_tensor_3d(shared.tiles.a[slot], args.a, block_row, chunk, &shared.a_full[slot]);
+        } else if (piece % COLUMN_BLOCKS == column_rank) {
+            unsigned ranks = 0;
+            for (int i = 0; i < COLUMN_BLOCKS; ++i) ranks |= 1u << cluster_rank(rank, row_rank, i);
+            cp_async_bulk_tensor_3d_multicast(shared.tiles.a[slot], args.a, block_row, chunk, &shared.a_full[slot],
+                                              ranks);
+        }
+    }
 
     __device__ __forceinline__ void wait_for_activations(int piece) const {
         mbarrier_wait_parity(&shared.a_full[piece % A_SLOTS], piece / A_SLOTS & 1);
@@ -190,13 +244,29 @@ private:
         mbarrier_wait_parity(&shared.w_full[piece % W_SLOTS], piece / W_SLOTS & 1);
     }
 
+    // Tells every block that may ask for the slot's next piece. If there is none, nobody waits, and nobody is told: a
+    // block that has all its pieces may have left.
     __device__ __forceinline__ void release_activations(int piece) const {
-        if (lane == 0) mbarrier_arrive(&shared.a_empty[piece % A_SLOTS]);
+        if (piece + A_SLOTS >= pieces) return;
+        Mbarrier* const empty = &shared.a_empty[piece % A_SLOTS];
+        if constexpr (COLUMN_BLOCKS == 1) {
+            if (lane == 0) mbarrier_arrive(empty);
+        } else {
+            if (lane < COLUMN_BLOCKS) mbarrier_arrive_cluster(empty, cluster_rank(rank, row_rank, lane));
+        }
     }
 
     __device__ __forceinline__ void release_weights(int piece) const {
-        if (lane == 0) mbarrier_arrive(&shared.w_empty[piece % W_SLOTS]);
+        if (piece + W_SLOTS >= pieces) return;
+        Mbarrier* const empty = &shared.w_empty[piece % W_SLOTS];
+        if constexpr (ROW_BLOCKS == 1) {
+            if (lane == 0) mbarrier_arrive(empty);
+        } else {
+            if (lane < ROW_BLOCKS) mbarrier_arrive_cluster(empty, cluster_rank(rank, lane, column_rank));
+        }
     }
+
+    // ------------------------------------------------------------------------------------------------ products
 
     __device__ __forceinline__ unsigned long long w_descriptor(int piece) const {
         return wgmma_descriptor(shared.tiles.w[piece % W_SLOTS]);
@@ -293,48 +363,63 @@ private:
 
     // ------------------------------------------------------------------------------------------------ what follows
 
-    // Two rows and two columns of the tile: (row, column), (row, column + 1), (row + 8, column), (row + 8, column + 1).
-    struct Quad {
-        int row, column;
-        bool inside;
-
-        __device__ __forceinline__ bool has(const TmaGemm& gemm, int offset) const {
-            return inside && gemm.block_row + row + offset < gemm.args.rows &&
-                   gemm.block_column + column < gemm.args.columns;
-        }
-    };
-
-    // The i-th quad that this thread finishes.
-    __device__ __forceinline__ Quad quad(int i) const {
-        if (SPLITS == 1) {
-            const int group = warpgroup ? FIRST_GROUPS + i : i;
-            return {warp_row * 16 + lane / 4, group * 8 + lane % 4 * 2, group < (warpgroup ? GROUPS : FIRST_GROUPS)};
-        }
-        const int index = threadIdx.x + i * tma_gemm::CONSUMERS;
-        const int group = index / SENDERS, sender = index % SENDERS;
-        const int first_warp = SPLITS == 8 ? rank / 2 : rank * SENDERS / 32;
-        const int first_group = SPLITS == 8 && rank % 2 ? FIRST_GROUPS : 0;
-        return {(first_warp + sender / 32) * 16 + sender % 32 / 4, (first_group + group) * 8 + sender % 4 * 2,
-                group < received_groups()};
+    // Groups of columns that this block finishes, of those whose parts all its threads add.
+    __device__ __forceinline__ int received_groups() const {
+        return SPLITS == 8 && rank % 2 ? GROUPS - FIRST_GROUPS : RECEIVED_GROUPS;
     }
 
-    struct Operands {
-        float2 bias, residual[2];
+    __device__ __forceinline__ unsigned received_bytes() const {
+        if (ALL_SEND) return SPLITS * received_groups() * 32 * sizeof(float4);
+        return GROUPS * 64 * sizeof(float4) + (NORMALISE ? 2 * 16 * sizeof(float4) : 0);
+    }
+
+    // A thread finishes quads: (row, column), (row, column + 1) and both 8 rows below. Its i-th one is i times
+    // QUAD_STRIDE columns to the right of its first.
+    static constexpr int QUAD_STRIDE = 8 * GROUPS_AT_ONCE;
+    __device__ __forceinline__ int quad_row() const {
+        const int warp_of_tile = SPLITS == 8 ? rank / 2 : SPLITS == 4 ? rank : warp_row;
+        return block_row + warp_of_tile * 16 + lane / 4;
+    }
+    __device__ __forceinline__ int first_group() const {
+        if (!ALL_SEND) return warpgroup ? FIRST_GROUPS : 0;
+        return (SPLITS == 8 && rank % 2 ? FIRST_GROUPS : 0) + warp;
+    }
+    __device__ __forceinline__ int quad_column() const { return first_group() * 8 + lane % 4 * 2; }  // in the tile
+    // Quads that there are for this thread: in its block's share of the tile, and in the matrix.
+    __device__ __forceinline__ int quads() const {
+        const int end = ALL_SEND ? (SPLITS == 8 && rank % 2 == 0 ? FIRST_GROUPS : GROUPS) * 8
+                                 : (warpgroup ? GROUPS : FIRST_GROUPS) * 8;
+        const int left = min(end, args.columns - block_column) - quad_column();
+        return left > 0 ? (left + QUAD_STRIDE - 1) / QUAD_STRIDE : 0;
+    }
+
+    __device__ __forceinline__ void load_bias() const {
+        const int column = block_column + threadIdx.x;
+        if (threadIdx.x < BIAS_COLUMNS)
+            shared.bias[threadIdx.x] =
+                args.bias && threadIdx.x < COLUMNS && column < args.columns ? args.bias[column] : 0.0f;
+    }
+
+    // What is added to each quad's rows; zeros if absent. A product with a layernorm before it has none.
+    struct Residual {
+        float2 of[NORMALISE ? 1 : QUADS][2];
     };
 
-    // Zeros if absent, so that they can be added.
-    __device__ __forceinline__ Operands load_operands(int i) const {
-        Operands operands = {};
-        const Quad at = quad(i);
-        const int column = block_column + at.column;
-        if (args.bias && at.has(*this, 0)) operands.bias = *reinterpret_cast<const float2*>(args.bias + column);
+    __device__ __forceinline__ Residual load_residual() const {
+        Residual residual = {};
+        if (NORMALISE || !args.residual) return residual;
+        const int count = quads();
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            if (!args.residual || !at.has(*this, half * 8)) continue;
-            const long long row = block_row + at.row + half * 8;
-            operands.residual[half] = *reinterpret_cast<const float2*>(args.residual + row * args.ldr + column);
+            const int row = quad_row() + half * 8;
+            const float* const from =
+                args.residual + static_cast<long long>(row) * args.ldr + block_column + quad_column();
+#pragma unroll
+            for (int i = 0; i < QUADS; ++i)
+                if (i < count && row < args.rows)
+                    residual.of[i][half] = *reinterpret_cast<const float2*>(from + i * QUAD_STRIDE);
         }
-        return operands;
+        return residual;
     }
 
     __device__ __forceinline__ float finished(float value, float scale, float bias, float residual) const {
@@ -342,60 +427,95 @@ private:
         return (args.relu ? fmaxf(value, 0.0f) : value) + residual;
     }
 
-    __device__ __forceinline__ void store(int i, float4 value, const Operands& operands) const {
-        const Quad at = quad(i);
+    struct Bias {
+        float2 of[QUADS];
+    };
+
+    // Zeros beyond the tile's columns.
+    __device__ __forceinline__ Bias quads_bias() const {
+        Bias bias;
+#pragma unroll
+        for (int i = 0; i < QUADS; ++i)
+            bias.of[i] = *reinterpret_cast<const float2*>(&shared.bias[quad_column() + i * QUAD_STRIDE]);
+        return bias;
+    }
+
+    __device__ __forceinline__ void store(const float4 (&values)[QUADS], const Bias& bias, const Residual& residual,
+                                          const float (&scale)[2]) const {
+        const int count = quads();
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            if (!at.has(*this, half * 8)) continue;
-            const float scale = NORMALISE ? shared.scale[at.row + half * 8] : 1.0f;
-            const float2 residual = operands.residual[half];
-            const long long row = block_row + at.row + half * 8;
-            *reinterpret_cast<float2*>(args.c + row * args.ldc + block_column + at.column) =
-                make_float2(finished(half ? value.z : value.x, scale, operands.bias.x, residual.x),
-                            finished(half ? value.w : value.y, scale, operands.bias.y, residual.y));
+            const int row = quad_row() + half * 8;
+            const int row_quads = row < args.rows ? count : 0;
+            float* const c = args.c + static_cast<long long>(row) * args.ldc + block_column + quad_column();
+            float2 out[QUADS];
+#pragma unroll
+            for (int i = 0; i < QUADS; ++i) {
+                const float2 kept = NORMALISE ? make_float2(0.0f, 0.0f) : residual.of[NORMALISE ? 0 : i][half];
+                const float2 value =
+                    half ? make_float2(values[i].z, values[i].w) : make_float2(values[i].x, values[i].y);
+                out[i] = make_float2(finished(value.x, scale[half], bias.of[i].x, kept.x),
+                                     finished(value.y, scale[half], bias.of[i].y, kept.y));
+            }
+#pragma unroll
+            for (int i = 0; i < QUADS; ++i)
+                if (i < row_quads) *reinterpret_cast<float2*>(c + i * QUAD_STRIDE) = out[i];
         }
     }
 
     __device__ __forceinline__ void multiply_and_finish() {
+        load_bias();
         griddep_wait();
-        Operands operands[QUADS];
-#pragma unroll
-        for (int i = 0; i < QUADS; ++i) operands[i] = load_operands(i);
+        // With two splits, whether this thread's rows are finished by this block.
+        const bool finishes = SPLITS != 2 || warp_row / 2 == rank;
+        Residual residual = {};
+        if (finishes) residual = load_residual();
 
         float acc[COLUMNS / 2] = {};
-        Moments moments;
+        float4 moments = {};
         if constexpr (NORMALISE) {
-            moments = multiply_with_moments(acc);
+            const Moments own = multiply_with_moments(acc);
+            moments = make_float4(quad_sum(own.sum[0]), quad_sum(own.squares[0]), quad_sum(own.sum[1]),
+                                  quad_sum(own.squares[1]));
         } else {
             multiply(acc);
         }
         tma_gemm::consumers_sync();  // the tiles' last use in this block
         if (SPLITS > 1) cluster_arrive_relaxed();  // what was read has been read, and nothing was written
+        if (NORMALISE && finishes && lane % 4 == 0) shared.moments[rank][warpgroup][moments_pair()] = moments;
 
-        float4 own[FIRST_GROUPS];
-        add_warpgroups(acc, own);
+        float4 values[FIRST_GROUPS];
+        add_warpgroups(acc, values);
+        const Bias bias = quads_bias();
+        float scale[2] = {1.0f, 1.0f};
         if constexpr (SPLITS == 1) {
-            if constexpr (NORMALISE) {
-                if (lane % 4 == 0) shared.moments[0][warpgroup][warp_row * 8 + lane / 4] = row_moments(moments);
-                tma_gemm::consumers_sync();
-                compute_scale();
+            if constexpr (NORMALISE) find_scale(scale);
+            store(values, bias, residual, scale);
+            return;
+        }
+        cluster_wait_acquire();  // the tiles' last use in every block of the cluster
+        if constexpr (SPLITS == 2) {
+            if (!finishes) {
+                send_to_other(values, moments);
+                return;
             }
-#pragma unroll
-            for (int i = 0; i < QUADS; ++i) store(i, own[i], operands[i]);
-        } else {
-            cluster_wait_acquire();  // the tiles' last use in every block of the cluster
-            send_parts(own);
-            if constexpr (NORMALISE) send_moments(row_moments(moments));
             mbarrier_wait_parity(&shared.received, 0);
-            if constexpr (NORMALISE) compute_scale();
+            if constexpr (NORMALISE) find_scale(scale);
+            add_received(values);
+            store(values, bias, residual, scale);
+        } else {
+            send_to_all(values);
+            mbarrier_wait_parity(&shared.received, 0);
+            float4 sums[QUADS];
 #pragma unroll
-            for (int i = 0; i < QUADS; ++i)
-                if (quad(i).inside) store(i, received_sum(i), operands[i]);
+            for (int i = 0; i < QUADS; ++i) sums[i] = received_sum(i);
+            store(sums, bias, residual, scale);
         }
     }
 
-    // Each warpgroup hands on the groups that it does not finish and adds what it is given to the others: `own`.
-    __device__ __forceinline__ void add_warpgroups(const float (&acc)[COLUMNS / 2], float4 (&own)[FIRST_GROUPS]) const {
+    // Each warpgroup hands on the groups that it does not finish and adds what it is given to the others.
+    __device__ __forceinline__ void add_warpgroups(const float (&acc)[COLUMNS / 2],
+                                                   float4 (&values)[FIRST_GROUPS]) const {
         const int thread = threadIdx.x % 128;
 #pragma unroll
         for (int group = 0; group < GROUPS; ++group)
@@ -406,36 +526,59 @@ private:
 #pragma unroll
         for (int i = 0; i < FIRST_GROUPS; ++i) {
             // Both candidates stand at compile-time places of `acc`, so that it stays in registers.
-            const int low = 4 * i, high = 4 * min(FIRST_GROUPS + i, GROUPS - 1);
+            const int high_group = FIRST_GROUPS + i < GROUPS ? FIRST_GROUPS + i : GROUPS - 1;
+            const int low = 4 * i, high = 4 * high_group;
             const float4 kept = warpgroup ? make_float4(acc[high], acc[high + 1], acc[high + 2], acc[high + 3])
                                           : make_float4(acc[low], acc[low + 1], acc[low + 2], acc[low + 3]);
-            const float4 given = shared.parts.exchanged[warpgroup ? min(FIRST_GROUPS + i, GROUPS - 1) : i][thread];
-            own[i] = make_float4(kept.x + given.x, kept.y + given.y, kept.z + given.z, kept.w + given.w);
+            const float4 given = shared.parts.exchanged[warpgroup ? high_group : i][thread];
+            values[i] = make_float4(kept.x + given.x, kept.y + given.y, kept.z + given.z, kept.w + given.w);
         }
     }
 
-    // The block that finishes this thread's rows, and this thread's place among those that send to it.
-    __device__ __forceinline__ int receiver() const {
-        return SPLITS == 8 ? warp_row * 2 + warpgroup : warp_row / (4 / (SPLITS < 8 ? SPLITS : 4));
-    }
-    __device__ __forceinline__ int sender() const { return SPLITS == 2 ? warp_row % 2 * 32 + lane : lane; }
+    // ------------------------------------------------------------------------------------------------ two splits
 
-    __device__ __forceinline__ void send_parts(const float4 (&own)[FIRST_GROUPS]) const {
-        const int first_group = SPLITS != 8 && warpgroup ? FIRST_GROUPS : 0;
-        const int groups = warpgroup ? GROUPS - FIRST_GROUPS : FIRST_GROUPS;
+    // This warp's place among the two that have the rows of one block, in threads.
+    __device__ __forceinline__ int pair_lane() const { return warp_row % 2 * 32 + lane; }
+
+    __device__ __forceinline__ void send_to_other(const float4 (&values)[FIRST_GROUPS], float4 moments) const {
+        const int other = cluster_rank(rank ^ 1, row_rank, column_rank);
 #pragma unroll
         for (int i = 0; i < FIRST_GROUPS; ++i)
-            if (i < groups)
-                st_async_float4(&shared.parts.received[rank][first_group + i][sender()], own[i], &shared.received,
-                                receiver());
+            if (i < (warpgroup ? GROUPS - FIRST_GROUPS : FIRST_GROUPS))
+                st_async_float4(&shared.parts.received[0][first_group() + i][pair_lane()], values[i], &shared.received,
+                                other);
+        if (NORMALISE && lane % 4 == 0)
+            st_async_float4(&shared.moments[rank][warpgroup][moments_pair()], moments, &shared.received, other);
+    }
+
+    __device__ __forceinline__ void add_received(float4 (&values)[FIRST_GROUPS]) const {
+#pragma unroll
+        for (int i = 0; i < FIRST_GROUPS; ++i) {
+            const float4 part = shared.parts.received[0][min(first_group() + i, GROUPS - 1)][pair_lane()];
+            // The order of two summands does not change the bits.
+            values[i] = make_float4(values[i].x + part.x, values[i].y + part.y, values[i].z + part.z,
+                                    values[i].w + part.w);
+        }
+    }
+
+    // ------------------------------------------------------------------------------------------------ more splits
+
+    __device__ __forceinline__ void send_to_all(const float4 (&values)[FIRST_GROUPS]) const {
+        const int split = SPLITS == 8 ? warp_row * 2 + warpgroup : warp_row;
+        const int first_group = SPLITS != 8 && warpgroup ? FIRST_GROUPS : 0;
+#pragma unroll
+        for (int i = 0; i < FIRST_GROUPS; ++i)
+            if (i < (warpgroup ? GROUPS - FIRST_GROUPS : FIRST_GROUPS))
+                st_async_float4(&shared.parts.received[ALL_SEND ? rank : 0][first_group + i][lane], values[i],
+                                &shared.received, cluster_rank(split, row_rank, column_rank));
     }
 
     __device__ __forceinline__ float4 received_sum(int i) const {
-        const int index = threadIdx.x + i * tma_gemm::CONSUMERS;
-        float4 sum = shared.parts.received[0][index / SENDERS][index % SENDERS];
+        const int group = min(warp + i * GROUPS_AT_ONCE, RECEIVED_GROUPS - 1);
+        float4 sum = shared.parts.received[0][group][lane];
 #pragma unroll
-        for (int split = 1; split < SPLITS; ++split) {
-            const float4 part = shared.parts.received[split][index / SENDERS][index % SENDERS];
+        for (int split = 1; split < (ALL_SEND ? SPLITS : 1); ++split) {
+            const float4 part = shared.parts.received[split][group][lane];
             sum = make_float4(sum.x + part.x, sum.y + part.y, sum.z + part.z, sum.w + part.w);
         }
         return sum;
@@ -443,36 +586,25 @@ private:
 
     // ------------------------------------------------------------------------------------------------ rows' scale
 
-    // Sums and sums of squares of rows r and r + 8 over this warpgroup's K, in all four lanes that share them.
-    static __device__ __forceinline__ float4 row_moments(const Moments& moments) {
-        return make_float4(quad_sum(moments.sum[0]), quad_sum(moments.squares[0]), quad_sum(moments.sum[1]),
-                           quad_sum(moments.squares[1]));
+    // Place of this quad's two rows among the pairs of rows that one block finishes.
+    __device__ __forceinline__ int moments_pair() const {
+        return (SPLITS == 2 ? warp_row % 2 : warp_row) * 8 + lane / 4;
     }
 
-    __device__ __forceinline__ void send_moments(float4 moments) const {
-        if (lane % 4 == 0)
-            st_async_float4(&shared.moments[rank][warpgroup][sender() / 4], moments, &shared.received, receiver());
-    }
-
-    // 1 / standard deviation of the rows that this block finishes, from all parts of K.
-    __device__ __forceinline__ void compute_scale() const {
-        constexpr int FINISHED_ROWS = tma_gemm::ROWS / SPLITS;
-        if (threadIdx.x < FINISHED_ROWS) {
-            const int row = threadIdx.x, pair = row / 16 * 8 + row % 8;
-            float sum = 0.0f, squares = 0.0f;
+    // 1 / standard deviation of this thread's two rows, from all parts of K in a fixed order.
+    __device__ __forceinline__ void find_scale(float (&scale)[2]) const {
+        float4 total = {};
 #pragma unroll
-            for (int split = 0; split < SPLITS; ++split) {
+        for (int split = 0; split < (SPLITS == 2 ? 2 : 1); ++split) {
 #pragma unroll
-                for (int half = 0; half < 2; ++half) {
-                    const float4 part = shared.moments[split][half][pair];
-                    sum += row % 16 < 8 ? part.x : part.z;
-                    squares += row % 16 < 8 ? part.y : part.w;
-                }
+            for (int half = 0; half < 2; ++half) {
+                const float4 part = shared.moments[split][half][moments_pair()];
+                total = make_float4(total.x + part.x, total.y + part.y, total.z + part.z, total.w + part.w);
             }
-            const float mean = sum / args.inner;
-            shared.scale[rank * FINISHED_ROWS + row] = rsqrtf(squares / args.inner - mean * mean + args.eps);
         }
-        tma_gemm::consumers_sync();
+        const float share = 1.0f / args.inner;
+        scale[0] = rsqrtf(total.y * share - total.x * share * (total.x * share) + args.eps);
+        scale[1] = rsqrtf(total.w * share - total.z * share * (total.z * share) + args.eps);
     }
 };
 

@@ -128,11 +128,13 @@ __device__ __forceinline__ void wgmma_tf32(float (&acc)[N / 2], unsigned long lo
 template <int N>
 __device__ __forceinline__ void wgmma_tf32(float (&acc)[N / 2], const unsigned (&a)[4],
                                            unsigned long long b_descriptor) {
-    static_assert(N == 40 || N == 48 || N == 72 || N == 96, "widths that are spelled out here");
+    static_assert(N == 40 || N == 48 || N == 72 || N == 80 || N == 96 || N == 104, "widths that are spelled out here");
     WGMMA_A_IN_REGISTERS(40, 20, 21, 22, 23, 24)
     WGMMA_A_IN_REGISTERS(48, 24, 25, 26, 27, 28)
     WGMMA_A_IN_REGISTERS(72, 36, 37, 38, 39, 40)
+    WGMMA_A_IN_REGISTERS(80, 40, 41, 42, 43, 44)
     WGMMA_A_IN_REGISTERS(96, 48, 49, 50, 51, 52)
+    WGMMA_A_IN_REGISTERS(104, 52, 53, 54, 55, 56)
 }
 
 // With both operands in shared memory, in bf16 with 16 indices of K.
