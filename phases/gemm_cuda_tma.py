@@ -1,6 +1,6 @@
 """GEMMs whose tiles the copy engine brings (kernels/gemm/22_tma.cu, 23_tma_layernorm.cu).
 
-The latter computes the layernorm before the product too: it is given the row from which neither mean nor scale has
+The latter computes the layernorm before the product too: it gets the row from which no mean and no scale has
 been taken. The mean is in the folded weights, the scale it finds on the way.
 """
 
@@ -43,7 +43,7 @@ LINE_BYTES = 128
 BEHIND_TILES_BYTES = 2048
 """Room for barriers and rows' moments behind the tiles."""
 AHEAD = {"qkv": ("w1", 0), "wo": ("w2", 0), "w1": ("wqkv", 1), "w2": ("wo", 1)}
-"""Phase -> the weight of the product after the next one, and how many layers on: it is prefetched meanwhile."""
+"""Phase -> the weight of the product after the next one, and how many layers on: it is prefetched."""
 BEFORE_AND_AFTER_CYCLES = 900
 """Of a warp before its first product and after its last, by the machine code."""
 ONE_ROW_SOURCE, ONE_ROW_ENTRY = "gemm/23_one_row_layernorm.cu", "gemm_one_row_layernorm"
@@ -170,7 +170,7 @@ def _tile_launches(
                 smem_bytes=tile.smem_bytes,
                 cluster=tile.cluster,
                 pdl=True,
-            )  # fmt: skip
+            )
         )
     return (*launches, *(() if plan.fused_stores else store_launch(task)))
 
@@ -184,9 +184,9 @@ def _limits(name: str, tile: TmaTile, task: Task, plan: Plan, dims: Dims) -> str
 def _traffic(entry: str, tile: TmaTile, task: Task, products: int, fused: bool) -> Traffic:
     """Panels once for each tile that reads them; parts travel between SMs, not through L2.
 
-    Weights set out before the launch ahead has ended, activations after it. A block's sums are ready when the last of
-    its products is: two warpgroups share the tensor cores, which take half a cycle a column, or as long as shared
-    memory takes to deliver both operands, 128 bytes a cycle.
+    Weights set out before the launch ahead has ended, activations after it. A block's sums are ready when the
+    last of its products is: two warpgroups share the tensor cores, which take half a cycle a column, or as
+    long as shared memory takes to deliver both operands, 128 bytes a cycle.
     """
     site = task.site
     blocking = Blocking((ROWS, tile.columns, DEPTH), CONSUMER_WARPS, tile.splits, in_cluster=tile.splits > 1)
@@ -315,7 +315,7 @@ def _layernorm_kernel(layernorm: str, product: str, tile: TmaTile) -> Kernel:
     return Kernel(
         name=name,
         backend="cuda",
-        idea=f"{layernorm} in the product after it: rows' scale found beside the products, 64x{tile.columns} tiles.",
+        idea=f"{layernorm} in the product after it, a row's scale found beside it, 64x{tile.columns} tiles.",
         covers=(layernorm, product),
         entries=(entry,),
         source="gemm/23_tma_layernorm.cu",
@@ -350,7 +350,7 @@ def _one_row_kernel(layernorm: str, product: str) -> Kernel:
     return Kernel(
         name=name,
         backend="cuda",
-        idea=f"{layernorm} in the one-row product after it: a warp has the whole row for its dot product anyway.",
+        idea=f"{layernorm} in the one-row product after it: a warp reads the whole row for its dot product.",
         covers=(layernorm, product),
         entries=(ONE_ROW_ENTRY,),
         source=ONE_ROW_SOURCE,

@@ -310,7 +310,7 @@ RUNGS = (
         id="carveout",
         number=21,
         backend="cuda",
-        idea="All kernels ask for the same division of an SM's memory, so that blocks of two of them can share it.",
+        idea="All kernels ask for the same division of an SM's memory, so that blocks of two can share it.",
         before="hopper",
         fields=(("carveout", "shared"),),
         prediction=Prediction(1.03, 0.98, 1.1, "phase table"),
@@ -319,7 +319,7 @@ RUNGS = (
         id="tma",
         number=22,
         backend="cuda",
-        idea="Wide products' tiles by the copy engine: one thread asks for 16 KB, K is shared by pairs of blocks.",
+        idea="Wide products' tiles by the copy engine: one thread asks for 16 KB, pairs of blocks share K.",
         before="carveout",
         use=(
             ("qkv", "gemm_tma_72_2"),
@@ -338,7 +338,7 @@ RUNGS = (
         id="layernorm-fused",
         number=23,
         backend="cuda",
-        idea="Layernorm in the product after it: the mean in the weights, a row's scale found beside the products.",
+        idea="Layernorm in the product after it: the mean in the weights, a row's scale found beside.",
         before="tma",
         use=(
             ("ln1", "gemm_tma_ln1_72_2"),

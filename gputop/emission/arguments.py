@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gputop.model.weights import TENSORS
-from gputop.plan.types import Argument, Scratch, View, WeightView
+from gputop.plan.types import Argument, Scratch, TensorMap, View, WeightView
 from gputop.util.errors import UsageError
 
 LAYER = "layer"
@@ -57,6 +57,14 @@ def _weight(view: WeightView, place: Place) -> str:
     return _plus(f"{view.tensor}[{index}]", view.offset)
 
 
+def _tensor_map(tensor: TensorMap, place: Place) -> str:
+    """A call of templates/tensor_map.cu."""
+    lists = (
+        "{" + ", ".join(map(str, numbers)) + "}" for numbers in (tensor.sizes, tensor.strides, tensor.box)
+    )
+    return f"tensor_map({expression(tensor.operand, place)}, {', '.join(lists)})"
+
+
 def _float(value: float, place: Place) -> str:
     if not math.isfinite(value):
         raise UsageError(f"emit can't write {value} as an argument, which {place.site} takes.")
@@ -68,6 +76,7 @@ def _plus(base: str, offset: int) -> str:
 
 
 RENDERERS: Mapping[type, Renderer] = {
+    TensorMap: _tensor_map,
     View: _view,
     WeightView: _weight,
     Scratch: lambda scratch, place: place.workspaces[place.site, scratch.name],

@@ -20,7 +20,7 @@ from gputop.emission.file_header import cuda_header
 from gputop.emission.kernel_sources import KernelSources
 from gputop.emission.launch_lines import StepLaunches, pass_launches, pass_lines, workspace_names
 from gputop.emission.weight_tables import draw_tables, fold_table
-from gputop.plan.types import Math, Plan, Step, Workload
+from gputop.plan.types import Math, Plan, Step, TensorMap, Workload
 from gputop.planner.resolver import plan_dims
 from gputop.util.errors import UsageError
 from gputop.validation.gate import PASS_TOLERANCES
@@ -29,8 +29,10 @@ SUFFIX = ".cu"
 FILL, BLOCKER = "measure/fill.cu", "measure/blocker.cu"
 GEMM_STRUCT = "args.cuh"
 """The header of the struct that library products are given."""
-STANDARD_HEADERS = ("algorithm", "chrono", "cmath", "cstdio", "cstdlib", "string", "vector")
+STANDARD_HEADERS = ("algorithm", "chrono", "cmath", "cstdio", "cstdlib", "cstring", "string", "vector")
 CUDA_HEADERS = ("cuda_runtime.h",)
+MAP_HEADERS = ("cuda.h", "cudaTypedefs.h")
+"""What templates/tensor_map.cu includes of CUDA."""
 COMPUTE_TYPES: dict[Math, str] = {"fp32": "CUBLAS_COMPUTE_32F", "tf32": "CUBLAS_COMPUTE_32F_FAST_TF32"}
 _ARCH = re.compile(r"sm_(\d{2,3})a?")
 
@@ -108,6 +110,7 @@ def cuda_program(
     scratch = scratch_bytes(plan_launches(tuple(steps), plan, dims))
     workspaces = workspace_names(scratch)
     libraries = _libraries(launched)
+    maps = _has_tensor_maps(launched)
     names = _source_names(launched)
     kernels = KernelSources(sources)
     for name in (*names, FILL, BLOCKER):
@@ -120,12 +123,13 @@ def cuda_program(
     binary = file_stem(plan.word)
     sections = (
         comment(cuda_header(workload, plan, dims, launched, build.command(binary + SUFFIX), binary)),
-        "\n".join(_includes(kernels, libraries)),
+        "\n".join(_includes(kernels, libraries, maps)),
         kernels.text(),
         rule("The program", "="),
         "namespace program {",
         "\n".join(_constants(workload, plan, launched, libraries)),
         template("launch.cu"),
+        *((template("tensor_map.cu"),) if maps else ()),
         *(template(f"{name}.cu") for name in libraries),
         template("weights.cu"),
         "\n".join((*draw_tables(plan, dims), "", *fold_table(plan))),
@@ -146,6 +150,12 @@ def file_stem(word: str) -> str:
 
 def _libraries(steps: Sequence[StepLaunches]) -> tuple[str, ...]:
     return tuple(sorted({launch.library for step in steps for launch in step.launches} - {""}))
+
+
+def _has_tensor_maps(steps: Sequence[StepLaunches]) -> bool:
+    return any(
+        isinstance(arg, TensorMap) for step in steps for launch in step.launches for arg in launch.args
+    )
 
 
 def _source_names(steps: Sequence[StepLaunches]) -> tuple[str, ...]:
@@ -170,10 +180,15 @@ def _target(names: Sequence[str], sources: Sources, arch: str) -> str:
     return max(targets, key=len)
 
 
-def _includes(kernels: KernelSources, libraries: Sequence[str]) -> Iterator[str]:
+def _includes(kernels: KernelSources, libraries: Sequence[str], maps: bool) -> Iterator[str]:
     used = [LIBRARIES[name] for name in libraries]
     standard = {*STANDARD_HEADERS, *(header for library in used for header in library.standard_headers)}
-    cuda = {*CUDA_HEADERS, *kernels.system_headers, *(library.cuda_header for library in used)}
+    cuda = {
+        *CUDA_HEADERS,
+        *(MAP_HEADERS if maps else ()),
+        *kernels.system_headers,
+        *(library.cuda_header for library in used),
+    }
     yield from (f"#include <{header}>" for header in sorted(standard))
     yield ""
     yield from (f"#include <{header}>" for header in sorted(cuda))

@@ -40,6 +40,7 @@ class Flag:
 FLAGS = (
     Flag("COOPERATIVE", "cooperative", lambda launch, plan: launch.cooperative),
     Flag("DEPENDENT", "dependent", lambda launch, plan: launch.pdl and plan.pdl),
+    Flag("MOST_SMEM", "most shared memory", lambda launch, plan: plan.carveout == "shared"),
 )
 
 

@@ -152,8 +152,8 @@ def master(workload: Workload) -> dict[str, Floats]:
 def fold(weight: Doubles, bias: Doubles | None, gain: Doubles, shift: Doubles) -> tuple[Doubles, Doubles]:
     """Weight and bias that take a layernorm's unscaled output and give what the scaled one gave.
 
-    w (x * gain + shift) + b = (w * gain) x + (w shift + b), in float64. The unscaled output x has mean zero, so
-    that a constant may be added to a row of w * gain: its mean is taken away (rounded to float32 by itself), and
+    w (x * gain + shift) + b = (w * gain) x + (w shift + b), in float64. The unscaled output x has mean 0, so
+    that a constant may be added to a row of w * gain: its mean is subtracted (rounded to float32), and
     the product is then the same of a row from which the mean was never subtracted.
     """
     carried = weight @ shift

@@ -154,7 +154,7 @@ class TensorMap:
 
 
 Argument = TensorMap | View | WeightView | Scratch | int | float | None
-"""Kernel argument. A tensor map packs as 128 bytes, the next three and None (a null pointer) as 8, int as i32,
+"""Kernel argument. A tensor map packs as 128 bytes, the next three and None (a null pointer) as 8, int i32,
 float as f32."""
 
 
@@ -265,7 +265,7 @@ class Plan:
     graph: bool = False
     pdl: bool = False
     carveout: Literal["auto", "shared"] = "auto"
-    """How an SM's memory is divided between L1 and shared memory: `shared`, as much as can be to the latter."""
+    """How an SM's memory is divided between L1 and shared memory; `shared`: as much as possible shared."""
     threads: Literal["1", "all"] = "1"
     """BLAS threads of the cpu backend."""
     batch: int = 1

@@ -188,7 +188,7 @@ def check_phases(
     """One check a step, in pass order, of a trace made of `steps` that keep every layer.
 
     What a fusing kernel computes in one launch is chained in float64 from its first inputs to the outputs of
-    its last phase, unless it writes what lies between too. Sequences whose inputs have the same bits share one
+    its last phase, unless it writes what lies between too. Sequences with bitwise equal inputs share one
     reference; every row is compared. `known`: filled by the traces of one plan. A later trace is computed
     again in float64 only if it has sequences whose bits the one before it had not.
     """
@@ -334,7 +334,7 @@ def _read_by(step: Step) -> tuple[View, ...]:
 
 
 def _written_by(step: Step) -> tuple[View, ...]:
-    """The views that a launch leaves in memory: of a fusing kernel those of the last phase that it computes."""
+    """Return the views that a launch writes: of a fusing kernel those of the last phase it computes."""
     last = step.tasks[-1].site.phase
     return tuple(task.output for task in step.tasks if task.site.phase == last)
 

@@ -2,20 +2,12 @@
 // stages: all threads copy 16 bytes at a time, the ring holds STAGES stages, and nothing reads what arrives.
 // Blocks of the same group read the same words at the same time, as the tiles of a row or a column of a product do.
 #include "cp_async.cuh"
+#include "read_args.cuh"
 #include "stamp.cuh"
-
-struct AsyncReadArgs {
-    const char* in;
-    long long* elapsed;   // cycles, ns
-    int steps;            // stages' worth of `in`, each block reads all of them `repeats` times
-    int repeats;
-    int stride;           // from one step to the next; has no factor in common with `steps`
-    int group;            // blocks that read the same step at the same time
-};
 
 constexpr int THREADS = 256, STAGE_BYTES = 16384, STAGES = 8;
 
-extern "C" __global__ void __launch_bounds__(THREADS) async_read(const __grid_constant__ AsyncReadArgs args) {
+extern "C" __global__ void __launch_bounds__(THREADS) async_read(const __grid_constant__ ReadArgs args) {
     extern __shared__ __align__(128) char stages[];
     const Stamp begin = now();
     const int total = args.steps * args.repeats;

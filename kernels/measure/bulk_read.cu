@@ -2,16 +2,8 @@
 // stages: one thread starts a copy of a whole stage, the ring holds STAGES of them, and nothing reads what arrives.
 // Blocks of the same group read the same words at the same time, as the tiles of a row or a column of a product do.
 // arch: 90
+#include "read_args.cuh"
 #include "stamp.cuh"
-
-struct BulkReadArgs {
-    const char* in;
-    long long* elapsed;   // cycles, ns
-    int steps;            // stages' worth of `in`, each block reads all of them `repeats` times
-    int repeats;
-    int stride;           // from one step to the next; has no factor in common with `steps`
-    int group;            // blocks that read the same step at the same time
-};
 
 constexpr int STAGE_BYTES = 16384, STAGES = 12;
 
@@ -38,7 +30,7 @@ __device__ __forceinline__ void wait(unsigned long long* full, int parity) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(32) bulk_read(const __grid_constant__ BulkReadArgs args) {
+extern "C" __global__ void __launch_bounds__(32) bulk_read(const __grid_constant__ ReadArgs args) {
     extern __shared__ __align__(128) char stages[];
     __shared__ __align__(8) unsigned long long full[STAGES];
     if (threadIdx.x != 0) return;

@@ -26,7 +26,7 @@ from gputop.model import activations
 from gputop.model.weights import BY_NAME, FOLDS, TENSORS, layer_count
 from gputop.model.workloads import WORKLOADS, parse_workload
 from gputop.plan.plan_string import parse_word
-from gputop.plan.types import Dims, Launch, Plan, Scratch, View, WeightView, Workload
+from gputop.plan.types import Dims, Launch, Plan, Scratch, TensorMap, View, WeightView, Workload
 from gputop.planner.resolver import Resolver, plan_dims
 from gputop.util.errors import UsageError
 from gputop.util.paths import kernels_dir
@@ -54,8 +54,8 @@ def emitted(word: str, workload: Workload = SMALL, arch: str = ARCH) -> CudaProg
 # ---- Launches: the program passes what the backend packs.
 
 _STATEMENT = re.compile(
-    r"(?:launch\((?P<kernel>\w+::\w+), Shape\{(?P<shape>.*?)\}, [\w:]*\{|(?P<library>cublas\w*)\(GemmArgs\{)"
-    r"(?P<args>[^{}]*)\}\);"
+    r"(?:launch\((?P<kernel>\w+::\w+), Shape\{(?P<shape>\{[^{}]*\}, \{[^{}]*\}[^{}]*)\}, [\w:]*\{"
+    r"|(?P<library>cublas\w*)\(GemmArgs\{)(?P<args>.*?)\}\);"
 )
 _LOOP = re.compile(r"for \(int layer = (\d+); layer < (\d+); \+\+layer\) \{(.*?)\n    \}", re.DOTALL)
 
@@ -124,15 +124,20 @@ def statements(text: str) -> Iterator[re.Match[str]]:
 
 
 def passed(args: str, variables: dict[str, Any]) -> bytes:
-    """The struct that an initialiser list makes: words with a name in them are pointers."""
-    words = args.split(", ")
-    values = [eval(re.sub(r"(?<=[\d.])f$", "", word), {"__builtins__": {}}, variables) for word in words]
-    pointers = [re.match(r"[A-Za-z_]", word) is not None for word in words]
-    typed = [
-        View("", 0, 0, 0, 0, value) if pointer else value
-        for value, pointer in zip(values, pointers, strict=True)
-    ]
-    return pack(typed, lambda view: view.offset if isinstance(view, View) else 0)
+    """The struct that an initialiser list makes: inner braces are lists of numbers, names are pointers."""
+    text = re.sub(r"(?<=[\d.])f\b", "", args).replace("{", "(").replace("}", ",)")
+    text = re.sub(r"\b(?!tensor_map\b)[a-z]\w*(?:\[[\d +]+\])?(?: \+ \d+)?", r"pointer(\g<0>)", text)
+    names = {**variables, "pointer": pointer, "tensor_map": TensorMap}
+    values = eval(f"({text},)", {"__builtins__": {}}, names)
+    return pack(values, lambda view: view.offset if isinstance(view, View) else 0, encoded)
+
+
+def pointer(address: int) -> View:
+    return View("", 0, 0, 0, 0, address)
+
+
+def encoded(tensor: TensorMap, address: int) -> bytes:
+    return repr((address, tensor.sizes, tensor.strides, tensor.box)).encode()
 
 
 @pytest.mark.parametrize("word", [*OURS, "flash,batch=3", "split-k,prune=on,fold=on", "hopper,qkv:cublas"])
@@ -150,18 +155,22 @@ def test_the_program_launches_what_the_backend_launches(word: str) -> None:
         else:
             assert statement["kernel"].endswith(f"::{launch.entry}")
             assert _numbers(statement["shape"]) == _shape(launch, plan)
-        expected = pack(launch.args, lambda operand, site=site: memory.address(site, operand))  # type: ignore[misc]
+        expected = pack(launch.args, lambda operand, site=site: memory.address(site, operand), encoded)  # type: ignore[misc]
         assert passed(statement["args"], memory.variables()) == expected, statement[0]
 
 
 def _numbers(shape: str) -> tuple[tuple[int, ...], int, int, frozenset[str]]:
     numbers = [int(n) for n in re.findall(r"\b\d+\b", shape)]
     smem, cluster = (*numbers[6:], *(0, 1)[len(numbers) - 6 :])
-    return tuple(numbers[:6]), smem, cluster, frozenset(re.findall("[A-Z]{3,}", shape)) - {"PLAIN"}
+    return tuple(numbers[:6]), smem, cluster, frozenset(re.findall("[A-Z_]{3,}", shape)) - {"PLAIN"}
 
 
 def _shape(launch: Launch, plan: Plan) -> tuple[tuple[int, ...], int, int, frozenset[str]]:
-    flags = {"COOPERATIVE": launch.cooperative, "DEPENDENT": launch.pdl and plan.pdl}
+    flags = {
+        "COOPERATIVE": launch.cooperative,
+        "DEPENDENT": launch.pdl and plan.pdl,
+        "MOST_SMEM": plan.carveout == "shared",
+    }
     wanted = frozenset(name for name, on in flags.items() if on)
     return (*launch.grid, *launch.block), launch.smem_bytes, launch.cluster, wanted
 

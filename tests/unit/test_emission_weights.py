@@ -40,7 +40,7 @@ FRAME = """
 
 namespace measure_fill {{
 {structs}
-enum {{ fill_weights, fold_bias }};
+enum {{ fill_weights, fold_weights, fold_bias }};
 }}
 
 struct Shape {{
@@ -64,8 +64,12 @@ unsigned bits(float value) {{
     return word;
 }}
 void launch(int, const Shape&, const measure_fill::FillArgs& a) {{
-    std::printf("draw %lld %lld %d %d %d %d %d %d %d %d %u\\n", place(a.out), place(a.gain), a.key_low,
+    std::printf("draw %lld %d %d %d %d %d %d %d %d %u\\n", place(a.out), a.key_low,
                 a.key_high, a.count, a.inner, a.first_row, a.rows, a.transposed, a.about_one, bits(a.scale));
+}}
+void launch(int, const Shape& s, const measure_fill::FoldWeightsArgs& a) {{
+    std::printf("folded %lld %lld %d %d %d %d %d %d %u %u %u\\n", place(a.out), place(a.gain), a.key_low,
+                a.key_high, a.inner, a.first_row, a.rows, a.transposed, bits(a.scale), s.grid[0], s.block[0]);
 }}
 void launch(int, const Shape& s, const measure_fill::FoldBiasArgs& a) {{
     std::printf("fold %lld %lld %lld %d %d %d %d %u %u %u\\n", place(a.out), place(a.shift), place(a.bias),
@@ -83,7 +87,9 @@ int main() {
 def program(plan: Plan) -> str:
     source = (kernels_dir() / "measure" / "fill.cu").read_text()
     structs = "\n".join(
-        re.findall(r"^struct (?:FillArgs|FoldBiasArgs) .*?^};$", source, re.MULTILINE | re.DOTALL)
+        re.findall(
+            r"^struct (?:FillArgs|FoldWeightsArgs|FoldBiasArgs) .*?^};$", source, re.MULTILINE | re.DOTALL
+        )
     )
     constants = (
         f"constexpr long long SEED = {WORKLOAD.seed};\n"
@@ -120,13 +126,25 @@ def wanted(plan: Plan) -> Iterator[str]:
         shape = tensor.shape(DIMS)
         for index in range(len(tensor.draws())):
             for part in [p for p in every if p.tensor == tensor.name and p.offset == index * p.count]:
-                gain = at(gains[tensor.name], part.layer) if tensor.name in gains else -1
                 turned = int(plan.layout == "transposed" and tensor.name in GEMM_WEIGHTS)
+                out, key = at(tensor.name, part.layer), halves(rng.key(WORKLOAD.seed, part.name))
+                inner, rows, first_row = shape[-1], prod(shape[:-1]), part.offset // shape[-1]
+                if tensor.name in gains:
+                    gain, count = at(gains[tensor.name], part.layer), part.count // inner
+                    carrying = (out, gain, *key, inner, first_row, rows, turned, word(part.std), count, 128)
+                    yield "folded " + " ".join(map(str, carrying))
+                    continue
                 fields = (
-                    at(tensor.name, part.layer), gain, *halves(rng.key(WORKLOAD.seed, part.name)),
-                    part.count, shape[-1], part.offset // shape[-1], prod(shape[:-1]),
-                    turned, int(part.gain), word(part.std),
-                )  # fmt: skip
+                    out,
+                    *key,
+                    part.count,
+                    inner,
+                    first_row,
+                    rows,
+                    turned,
+                    int(part.gain),
+                    word(part.std),
+                )
                 yield "draw " + " ".join(map(str, fields))
     for fold in folds:
         inner = BY_NAME[fold.weight].shape(DIMS)[-1]

@@ -31,6 +31,7 @@ enum Flags : unsigned {
     PLAIN = 0,
     COOPERATIVE = 1,  // all blocks are resident at once, and may wait for each other
     DEPENDENT = 2,    // programmatic dependent launch: may start while the launch before it drains
+    MOST_SMEM = 4,    // asks for as much of an SM's memory as shared memory as can be
 };
 
 struct Shape {
@@ -66,7 +67,7 @@ void launch(void (*kernel)(Args), const Shape& shape, typename Same<Args>::Type 
     }
     if (shape.cluster > 8) CHECK(cudaFuncSetAttribute(function, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
 
-    cudaLaunchAttribute attributes[3];
+    cudaLaunchAttribute attributes[4];
     unsigned count = 0;
     if (shape.flags & COOPERATIVE) {
         attributes[count].id = cudaLaunchAttributeCooperative;
@@ -81,6 +82,10 @@ void launch(void (*kernel)(Args), const Shape& shape, typename Same<Args>::Type 
     if (shape.flags & DEPENDENT) {
         attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
         attributes[count++].val.programmaticStreamSerializationAllowed = 1;
+    }
+    if (shape.flags & MOST_SMEM) {
+        attributes[count].id = cudaLaunchAttributePreferredSharedMemoryCarveout;
+        attributes[count++].val.sharedMemCarveout = cudaSharedmemCarveoutMaxShared;
     }
     cudaLaunchConfig_t config = {};
     config.gridDim = shape.grid.x > 0 ? shape.grid : one_wave(function, shape);

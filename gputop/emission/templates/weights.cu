@@ -43,15 +43,24 @@ std::string full_name(const Draw& draw, int layer) {
     return draw.tensor->in_layers ? std::to_string(layer) + "/" + draw.name : draw.name;
 }
 
+void draw_folded(const Draw& draw, int layer) {
+    const Tensor& tensor = *draw.tensor;
+    const unsigned long long key = key_of(full_name(draw, layer));
+    launch(measure_fill::fold_weights, Shape{{static_cast<unsigned>(draw.rows)}, {128}},
+           measure_fill::FoldWeightsArgs{tensor[layer], (*draw.gain)[layer], low_half(key), high_half(key),
+                                         tensor.columns, draw.first_row, tensor.rows, tensor.transposed,
+                                         scale_of(draw.std_deviation)});
+}
+
 void draw_weights(const Draw& draw, int layer) {
+    if (draw.gain != nullptr) return draw_folded(draw, layer);
     const Tensor& tensor = *draw.tensor;
     const unsigned long long key = key_of(full_name(draw, layer));
     const int count = draw.rows * tensor.columns;
     const unsigned blocks = std::max(1, std::min((count + 255) / 256, 16 * sm_count));
     launch(measure_fill::fill_weights, Shape{{blocks}, {256}},
-           measure_fill::FillArgs{tensor[layer], draw.gain ? (*draw.gain)[layer] : nullptr, low_half(key),
-                                  high_half(key), count, tensor.columns, draw.first_row, tensor.rows,
-                                  tensor.transposed, draw.about_one, scale_of(draw.std_deviation)});
+           measure_fill::FillArgs{tensor[layer], low_half(key), high_half(key), count, tensor.columns, draw.first_row,
+                                  tensor.rows, tensor.transposed, draw.about_one, scale_of(draw.std_deviation)});
 }
 
 void fold_shift(const Fold& fold, const Draw& draw, int layer) {

@@ -1,4 +1,4 @@
-"""Tensor maps: what the copy engine (TMA, sm_90 and later) is told of a tensor before it can bring boxes of it."""
+"""Tensor maps: what the copy engine (TMA, from sm_90 on) must know of a tensor to copy boxes of it."""
 
 from __future__ import annotations
 
