@@ -80,7 +80,8 @@ def files_below(folder: str | Path, what: str, most: int) -> list[Path]:
             paths = (Path(parent, name) for name in names)
             found += [path.relative_to(folder) for path in paths if path.is_file()]
     except (OSError, ValueError) as error:
-        raise unreadable(folder, what, error) from error
+        # Of a folder that was reached on the way the name is in the error.
+        raise unreadable(getattr(error, "filename", None) or folder, what, error) from error
     return found
 
 
