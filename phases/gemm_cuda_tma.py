@@ -40,7 +40,7 @@ from gputop.plan.types import (
 ROWS, CHUNK, DEPTH = 64, 32, 64
 THREADS, CONSUMER_WARPS = 320, 8
 LINE_BYTES = 128
-BEHIND_TILES_BYTES = 2048
+BEHIND_TILES_BYTES = 4096
 """Room for barriers and rows' moments behind the tiles."""
 AHEAD = {"qkv": ("w1", 0), "wo": ("w2", 0), "w1": ("wqkv", 1), "w2": ("wo", 1)}
 """Phase -> the weight of the product after the next one, and how many layers on: it is prefetched."""
