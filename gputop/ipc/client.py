@@ -56,6 +56,8 @@ HANDSHAKE_S = 60.0
 SILENCE_S = 120.0
 FAREWELL_S = 2.0
 """How long a worker that was told goodbye may take before it is killed."""
+LOOK_S = 1.0
+"""How long is waited at a time: of a longer absence no more than this counts as waiting."""
 UNREADABLE = 0
 """The id of a worker's complaint about a line that it could not read as a request."""
 SHELL_NOT_FOUND = 127
@@ -151,7 +153,7 @@ class Client:
             self.launch()
         self._launched = False
         assert self._process is not None
-        event = self._next_event(self._process, time.monotonic() + self._handshake_s, "start")
+        event = self._next_event(self._process, self._handshake_s, "start")
         if not isinstance(event, Hello):
             self.kill()
             raise WorkerLost("The worker did not greet as a gputop worker does.")
@@ -315,7 +317,7 @@ class Client:
             patience_s += request.seconds or 0.0
         doing = str(request.__struct_config__.tag)
         while True:
-            event = self._next_event(process, time.monotonic() + patience_s, doing)
+            event = self._next_event(process, patience_s, doing)
             if isinstance(event, Hello) or event.id not in (UNREADABLE, request.id):
                 continue
             if isinstance(event, Progress):
@@ -346,10 +348,10 @@ class Client:
         )
         return msgspec.structs.replace(event, window=replace(event.window, number=number, lanes=lanes))
 
-    def _next_event(self, process: WorkerProcess, deadline: float, doing: str) -> Event:
-        """The next event; WorkerLost when the worker ends, or is killed at the deadline."""
+    def _next_event(self, process: WorkerProcess, patience_s: float, doing: str) -> Event:
+        """The next event; WorkerLost when the worker ends, or is killed because patience ends."""
         try:
-            event = process.events.get(timeout=max(0.0, deadline - time.monotonic()))
+            event = _waited_for(process.events, patience_s)
         except queue.Empty:
             process.kill()
             process.end(FAREWELL_S)
@@ -381,3 +383,19 @@ class Client:
         words = self.log.last_words()
         said = f" Its last words: {words}." if words else ""
         return said + (f" Log: {self.log.path}." if self.log.path is not None else "")
+
+
+def _waited_for(events: queue.SimpleQueue[Event | None], patience_s: float) -> Event | None:
+    """Return the next event, or raise queue.Empty after `patience_s` of waiting.
+
+    Time in which this process was stopped (^Z, SIGSTOP) is no waiting. What came meanwhile is still to be
+    read by another thread, so there is one more look after the last.
+    """
+    left_s = patience_s
+    while left_s > 0:
+        begun = time.monotonic()
+        look_s = min(left_s, LOOK_S)
+        with contextlib.suppress(queue.Empty):
+            return events.get(timeout=look_s)
+        left_s -= min(look_s, time.monotonic() - begun)
+    return events.get(timeout=LOOK_S)

@@ -25,6 +25,8 @@ TINY = parse_workload("tiny")
 PLAN = PlanRequest("cpu-blas")
 OPEN = Open(backend="cpu", workload=TINY)
 LONG_S = 600.0
+STOPPED_S = 0.6
+"""Longer than it takes a worker to stop its front end once it was asked."""
 
 
 @pytest.fixture(autouse=True)
@@ -135,6 +137,27 @@ def test_a_worker_that_hangs_is_killed_and_reported(log_path: Path) -> None:
     client.restart()
     assert client.resolve(PLAN).rung == "cpu-blas"
     client.kill()
+
+
+def test_time_in_which_the_front_end_was_stopped_is_no_silence(log_path: Path) -> None:
+    """The worker here stops its front end for longer than its patience, and answers meanwhile."""
+    answer = b'{"type":"failed","id":1,"exit_code":2,"message":"answered in time"}\n'
+    worker = (
+        f"import os, signal, sys, time\nos.write(1, {hello()!r})\nsys.stdin.readline()\n"
+        f"os.kill(os.getppid(), signal.SIGSTOP)\ntime.sleep({1.5 * STOPPED_S})\n"
+        f"os.write(1, {answer!r})\nos.kill(os.getppid(), signal.SIGCONT)\nsys.stdin.read()"
+    )
+    front_end = (
+        "import sys\nfrom pathlib import Path\nfrom gputop.ipc.client import Client\n"
+        "from gputop.plan.types import PlanRequest\n"
+        f"client = Client(command=[sys.executable, '-c', {worker!r}], log_path=Path({str(log_path)!r}),"
+        f" silence_s={STOPPED_S})\n"
+        "client.start()\n"
+        "try:\n    client.resolve(PlanRequest('cpu-blas'))\nexcept Exception as error:\n    print(error)\n"
+        "client.kill()\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", front_end], capture_output=True, text=True)
+    assert ran.stdout == "answered in time\n", ran.stderr
 
 
 def test_progress_extends_the_deadline_and_its_end_does_not() -> None:
