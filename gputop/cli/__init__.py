@@ -6,7 +6,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from gputop.util.errors import GputopError
+from gputop.util import thread_limits
+from gputop.util.errors import GputopError, Unavailable
 from gputop.util.signals import Terminated, raise_on_signal
 
 INTERRUPTED = 130
@@ -41,6 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("GPUTOP_TRACEBACK"):
             raise
+        if thread_limits.is_met(error):
+            _tell(thread_limits.sentence())
+            return Unavailable.exit_code
         what = f"{type(error).__name__}: {error}".splitlines()[0]
         _tell(f"internal error ({what}). Set GPUTOP_TRACEBACK=1 for the traceback; please report it.")
         return INTERNAL_FAULT

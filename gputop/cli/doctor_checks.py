@@ -11,41 +11,32 @@ import importlib.metadata
 import json
 import platform
 import shutil
-import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from gputop.backends.cuda import packages
 from gputop.backends.cuda.runtime import driver
-from gputop.backends.cuda.runtime.devices import Visible, choose, visible_devices
-from gputop.ipc.process import worker_environment
-from gputop.util import install_hints, units
+from gputop.backends.cuda.runtime.devices import choose
+from gputop.cli.doctor_findings import Absent, Finding, first_line
+from gputop.cli.gpu_listing import (
+    HIDDEN,
+    NO_DRIVER,
+    UNKNOWN,
+    CudaDevice,
+    cuda_devices,
+    open_nvml,
+    visible_to_cuda,
+)
+from gputop.util import host_cpu, install_hints, thread_limits, units
 from gputop.util.errors import Unavailable
+from gputop.util.install_hints import requirement_of
 
-State = Literal["ok", "missing", "broken"]
 Need = Literal["always", "cuda", "extra"]
-PATIENCE_S = 60.0
-NO_DRIVER = "install NVIDIA's driver, 580 or newer: https://www.nvidia.com/drivers"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One answer."""
-
-    state: State
-    detail: str
-    mend: str = ""
-    """The command that mends it; empty where it is ok."""
-
-
-class Absent(Exception):
-    """What was looked for is not here: what is wrong, and the command that mends it."""
-
-    def __init__(self, detail: str, mend: str, state: State = "missing") -> None:
-        super().__init__(detail)
-        self.finding = Finding(state, detail, mend)
+SPARE_THREADS = 2
+"""Threads of a worker besides those of its BLAS, which has one a core."""
+RAISE_LIMIT = "raise the limit named here, or end other programs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +48,36 @@ class Probe:
     purpose: str
     ask: Callable[[], str]
     """What is here, in words; raises Absent."""
-    mend: str
+    fix: str
     """For an import that fails."""
+    distributions: tuple[str, ...] = ()
+    """Packages that bring it, as an installer names them."""
+
+
+def _required(name: str, need: Need, purpose: str, ask: Callable[[], str]) -> Probe:
+    """A question after a package that gputop requires."""
+    return Probe(name, need, purpose, ask, install_hints.install(requirement_of(name)), (name,))
+
+
+NVML_FIX = install_hints.install(requirement_of("nvidia-ml-py"))
 
 
 def _python() -> str:
     return f"{platform.python_version()} at {sys.executable}"
 
 
+def _threads() -> str:
+    count = host_cpu.affinity_cores() + SPARE_THREADS
+    try:
+        thread_limits.require(count)
+    except Unavailable as error:
+        raise Absent(str(error), RAISE_LIMIT, "broken") from error
+    return f"{count} can be started at once"
+
+
 def _numpy() -> str:
+    # A BLAS that can't start its threads crashes or hangs, and nothing is wrong with NumPy.
+    _threads()
     import numpy
     from threadpoolctl import threadpool_info
 
@@ -89,13 +101,13 @@ def _version_of(distribution: str) -> Callable[[], str]:
 def _plotext() -> str:
     version = importlib.metadata.version("plotext")
     if int(version.split(".")[0]) < 6:
-        mend = install_hints.pip("install --upgrade 'plotext>=6.1,<7'")
-        raise Absent(f"{version} is another interface than the one used here", mend, "broken")
+        fix = install_hints.upgrade(requirement_of("plotext"))
+        raise Absent(f"{version} is another interface than the one used here", fix, "broken")
     return version
 
 
 def _nvml() -> str:
-    nvml = _open_nvml()
+    nvml = open_nvml()
     return f"NVML {nvml.nvmlSystemGetNVMLVersion()}"
 
 
@@ -104,7 +116,7 @@ def _driver() -> str:
     if serves is None:
         raise Absent(f"no NVIDIA driver: {driver.LIBRARY} is not found", NO_DRIVER)
     try:
-        release = str(_open_nvml().nvmlSystemGetDriverVersion())
+        release = str(open_nvml().nvmlSystemGetDriverVersion())
     except Absent:
         release = "release unknown"
     return f"{release}, up to CUDA {driver.named(serves)}"
@@ -117,7 +129,7 @@ def _devices() -> str:
     listed = "; ".join(_described(device) for device in found)
     if all(device.index == HIDDEN for device in found):
         raise Absent(f"CUDA shows none of these: {listed}", "check CUDA_VISIBLE_DEVICES", "broken")
-    if visible := _visible_to_cuda():
+    if visible := visible_to_cuda():
         try:
             choose(visible, None)
         except Unavailable as error:
@@ -133,6 +145,8 @@ def _described(device: CudaDevice) -> str:
 
 
 def _cupy() -> str:
+    if (several := packages.several_cupys()) is not None:
+        raise Absent(*several, "broken")
     cupy = importlib.import_module("cupy")
     if not cupy.cuda.is_available():
         raise Absent(
@@ -147,9 +161,15 @@ def _cuda_bindings() -> str:
 
 
 def _nvrtc() -> str:
-    nvrtc = importlib.import_module("cuda.bindings.nvrtc")
-    _, major, minor = nvrtc.nvrtcVersion()
-    return f"NVRTC {major}.{minor}"
+    """Version of the compiler and of CUDA's headers that it is given, which must go together."""
+    from gputop.backends.cuda.compiler.nvrtc import toolchain
+
+    importlib.import_module("cuda.bindings.nvrtc").nvrtcVersion()
+    try:
+        tools = toolchain()
+    except Unavailable as error:
+        raise Absent(str(error), install_hints.extra("cuda13"), "broken") from error
+    return f"NVRTC {tools.version}, headers of CUDA {tools.headers}"
 
 
 def _nvdisasm() -> str:
@@ -166,7 +186,7 @@ def _nvmath() -> str:
     try:
         cublaslt.get_version()
     except Exception as error:
-        detail = f"nvmath is installed, but cuBLASLt can't be loaded ({_first_line(error)})"
+        detail = f"nvmath is installed, but cuBLASLt can't be loaded ({first_line(error)})"
         raise Absent(detail, install_hints.extra("cuda13,blaslt"), "broken") from error
     return importlib.metadata.version("nvmath-python")
 
@@ -185,7 +205,7 @@ def _torch() -> str:
     return f"{torch.__version__}, CUDA {'usable' if torch.cuda.is_available() else 'not usable'}"
 
 
-def _utility(name: str, mend: str) -> str:
+def _utility(name: str, fix: str) -> str:
     path = shutil.which(name)
     if path is None:
         try:
@@ -193,164 +213,89 @@ def _utility(name: str, mend: str) -> str:
         except ImportError:
             path = None
     if path is None:
-        raise Absent("not found", mend)
+        raise Absent("not found", fix)
     return str(path)
-
-
-HIDDEN = "hidden"
-UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class CudaDevice:
-    """A GPU of this machine."""
-
-    index: str
-    """What `--device` takes: CUDA's ordinal. `hidden` where CUDA_VISIBLE_DEVICES or MIG keeps it from CUDA;
-    `unknown` where CUDA can't be asked, since NVML counts in another order."""
-    name: str
-    uuid: str
-    memory_bytes: int | None
-
-
-def cuda_devices() -> tuple[CudaDevice, ...]:
-    """Every GPU: those that CUDA shows in its order, then those that NVML alone knows.
-
-    Absent where there is no driver, or no binding to ask it by.
-    """
-    visible = _visible_to_cuda()
-    shown = tuple(CudaDevice(str(d.index), d.name, d.uuid, d.memory_bytes) for d in visible or ())
-    try:
-        known = _known_to_nvml(UNKNOWN if visible is None else HIDDEN)
-    except Absent:
-        if not shown:
-            raise
-        known = ()
-    uuids = {device.uuid for device in shown}
-    return (*shown, *(device for device in known if device.uuid not in uuids))
-
-
-def _visible_to_cuda() -> tuple[Visible, ...] | None:
-    """None where CUDA can't be asked: cuda-bindings or the driver is missing, or either is broken."""
-    try:
-        return visible_devices()
-    except Exception:
-        return None
-
-
-def _known_to_nvml(index: str) -> tuple[CudaDevice, ...]:
-    nvml = _open_nvml()
-    handles = (nvml.nvmlDeviceGetHandleByIndex(place) for place in range(nvml.nvmlDeviceGetCount()))
-    return tuple(
-        CudaDevice(index, nvml.nvmlDeviceGetName(handle), nvml.nvmlDeviceGetUUID(handle), _size(nvml, handle))
-        for handle in handles
-    )
-
-
-def _size(nvml: Any, handle: Any) -> int | None:
-    """None of a device that shares the host's memory."""
-    try:
-        return int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
-    except nvml.NVMLError:
-        return None
-
-
-def _open_nvml() -> Any:
-    try:
-        pynvml = importlib.import_module("pynvml")
-    except ImportError as error:
-        state: State = "missing" if isinstance(error, ModuleNotFoundError) else "broken"
-        detail = f"no binding to ask NVIDIA's driver by ({error})"
-        raise Absent(detail, install_hints.pip("install nvidia-ml-py"), state) from error
-    if str(pynvml.__file__).endswith("__init__.py"):
-        # The old fork is a package, nvidia-ml-py a single module of the same name: the package wins.
-        away, again = "uninstall --yes pynvml", "install --force-reinstall nvidia-ml-py"
-        mend = f"{install_hints.pip(away)} && {install_hints.pip(again)}"
-        raise Absent("an outdated package `pynvml` hides nvidia-ml-py", mend, "broken")
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
-        raise Absent(f"no NVIDIA driver to ask ({error})", NO_DRIVER) from error
-    return pynvml
 
 
 PROBES: tuple[Probe, ...] = (
     Probe("python", "always", "runs gputop", _python, ""),
-    Probe("numpy", "always", "the cpu backend and the reference", _numpy, install_hints.pip("install numpy")),
-    Probe(
-        "textual",
-        "always",
-        "the screen",
-        _version_of("textual"),
-        install_hints.pip("install 'textual>=8.2,<9'"),
-    ),
-    Probe(
-        "plotext", "always", "plots on the screen", _plotext, install_hints.pip("install 'plotext>=6.1,<7'")
-    ),
+    Probe("threads", "always", "a worker, its BLAS, the screen", _threads, RAISE_LIMIT),
+    _required("numpy", "always", "the cpu backend and the reference", _numpy),
+    _required("textual", "always", "the screen", _version_of("textual")),
+    _required("plotext", "always", "plots on the screen", _plotext),
     Probe("driver", "cuda", "any work on a GPU", _driver, NO_DRIVER),
-    Probe("nvml", "cuda", "clocks, power, temperature", _nvml, install_hints.pip("install nvidia-ml-py")),
-    Probe("devices", "cuda", "something to measure on", _devices, install_hints.pip("install nvidia-ml-py")),
-    Probe("cupy", "cuda", "memory, streams, graphs", _cupy, install_hints.extra("cuda13")),
+    Probe("nvml", "cuda", "clocks, power, temperature", _nvml, NVML_FIX),
+    Probe("devices", "cuda", "something to measure on", _devices, NVML_FIX),
     Probe(
-        "cuda-bindings", "cuda", "launch attributes, clusters", _cuda_bindings, install_hints.extra("cuda13")
+        "cupy",
+        "cuda",
+        "memory, streams, graphs",
+        _cupy,
+        install_hints.extra("cuda13"),
+        packages.cupy_distributions(),
     ),
-    Probe("nvrtc", "cuda", "compiles the kernels", _nvrtc, install_hints.extra("cuda13")),
+    Probe(
+        "cuda-bindings",
+        "cuda",
+        "launch attributes, clusters",
+        _cuda_bindings,
+        install_hints.extra("cuda13"),
+        ("cuda-bindings",),
+    ),
+    Probe(
+        "nvrtc",
+        "cuda",
+        "compiles the kernels",
+        _nvrtc,
+        install_hints.extra("cuda13"),
+        ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"),
+    ),
     Probe("nvdisasm", "extra", "instruction mix of kernels", _nvdisasm, install_hints.extra("compile")),
-    Probe("nvmath", "extra", "cuBLASLt with fused epilogues", _nvmath, install_hints.extra("blaslt")),
+    Probe(
+        "nvmath",
+        "extra",
+        "cuBLASLt with fused epilogues",
+        _nvmath,
+        install_hints.extra("blaslt"),
+        ("nvmath-python",),
+    ),
     Probe("cupti", "extra", "times of kernels inside graphs", _cupti, install_hints.extra("cupti")),
     Probe(
-        "torch", "extra", "the peers: PyTorch eager, compiled and tuned", _torch, install_hints.extra("torch")
+        "torch",
+        "extra",
+        "the peers: PyTorch eager, compiled and tuned",
+        _torch,
+        install_hints.extra("torch"),
+        ("torch",),
     ),
     Probe("ncu", "extra", "hardware counters of kernels", _ncu, ""),
 )
 
 
 def answer(probe: Probe) -> Finding:
-    """The answer, in this process."""
+    """Return the answer, found in this process."""
     try:
         return Finding("ok", probe.ask())
     except Absent as absent:
         return absent.finding
     except ModuleNotFoundError as error:
-        return Finding("missing", f"not installed ({_first_line(error)})", probe.mend)
+        return Finding("missing", f"not installed ({first_line(error)})", _repair(probe, error.name or ""))
     except Exception as error:
-        return Finding("broken", f"{type(error).__name__}: {_first_line(error)}", probe.mend)
+        return Finding("broken", f"{type(error).__name__}: {first_line(error)}", _repair(probe))
 
 
-class Asking:
-    """Answers from processes of their own, from any thread."""
+def _repair(probe: Probe, missing: str = "") -> str:
+    """Return the command that helps: an installer finds nothing to do if the package is recorded already.
 
-    def __init__(self) -> None:
-        self._running: set[subprocess.Popen[bytes]] = set()
-
-    def answer(self, probe: Probe) -> Finding:
-        command = [sys.executable, "-P", "-m", "gputop.cli.doctor_checks", probe.name]
-        pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
-        with subprocess.Popen(command, stdout=pipe, stderr=nowhere, env=worker_environment()) as process:
-            self._running.add(process)
-            try:
-                said, _ = process.communicate(timeout=PATIENCE_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                return Finding("broken", f"no answer within {PATIENCE_S:.0f} s", probe.mend)
-            finally:
-                self._running.discard(process)
-        if process.returncode < 0:
-            name = signal.Signals(-process.returncode).name
-            return Finding("broken", f"asking for it ended Python by {name}", probe.mend)
-        try:
-            return Finding(**json.loads(said.splitlines()[-1]))
-        except (IndexError, ValueError, TypeError):
-            return Finding("broken", f"asking for it ended Python with code {process.returncode}", probe.mend)
-
-    def give_up(self) -> None:
-        """End the processes that still run."""
-        for process in tuple(self._running):
-            process.kill()
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    `missing`: the module that is not found, which may be one that the package needs.
+    """
+    recorded = [name for name in probe.distributions if install_hints.is_recorded(name)]
+    if not recorded:
+        return probe.fix
+    module = missing.partition(".")[0]
+    if module and not probe.name.startswith(module):
+        return install_hints.install(module)
+    return install_hints.install_again(recorded[0])
 
 
 def main() -> int:

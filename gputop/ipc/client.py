@@ -19,7 +19,7 @@ import msgspec
 
 from gputop import __version__
 from gputop.ipc.log import WorkerLog
-from gputop.ipc.process import WorkerProcess, cause_of_death, worker_command, worker_environment
+from gputop.ipc.process import WorkerProcess, cause_of_death, worker_command
 from gputop.ipc.protocol import (
     PROTOCOL_VERSION,
     Bye,
@@ -46,6 +46,8 @@ from gputop.plan.choices import PlanView
 from gputop.plan.types import PlanRequest, Workload
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, Gate, Window
+from gputop.util import thread_limits
+from gputop.util.child_environment import child_environment
 from gputop.util.errors import GateFailed, GputopError, Unavailable, UsageError, WorkerLost
 
 OnProgress = Callable[[str], None]
@@ -133,8 +135,10 @@ class Client:
         self.hello = self._opening = None
         self.log.begin(f"starting: {' '.join(self._command)}")
         try:
-            self._process = WorkerProcess(self._command, worker_environment(), self.log)
+            self._process = WorkerProcess(self._command, child_environment(), self.log)
         except OSError as error:
+            if thread_limits.is_met(error):
+                raise Unavailable(thread_limits.sentence()) from error
             raise Unavailable(f"Can't start the worker: {self._command[0]}: {error.strerror}.") from error
         self._launched = True
         if opening is not None:

@@ -7,8 +7,7 @@ from collections import deque
 from pathlib import Path
 from typing import BinaryIO
 
-import platformdirs
-
+from gputop.util.paths import log_dir
 from gputop.util.printable import printable
 
 TAIL_LINES = 500
@@ -16,20 +15,23 @@ FILE_LIMIT_BYTES = 4_000_000
 """A longer log file is begun anew by the next client."""
 
 
-def default_log_path() -> Path:
-    """`worker.log` in the user's log folder of this platform."""
-    return platformdirs.user_log_path("gputop") / "worker.log"
+def default_log_path() -> Path | None:
+    """Return `worker.log` in the user's log folder of this platform; None without a home folder."""
+    folder = log_dir()
+    return folder and folder / "worker.log"
 
 
 class WorkerLog:
     """Fed line by line from the thread that reads the worker's stderr; read from any thread."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path: Path | None = path or default_log_path()
+        self.path = path or default_log_path()
         self._lock = threading.Lock()
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
         self._said: deque[str] = deque(maxlen=TAIL_LINES)
         self._file: BinaryIO | None = None
+        if self.path is None:
+            return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             full = self.path.exists() and self.path.stat().st_size > FILE_LIMIT_BYTES

@@ -6,12 +6,10 @@ import contextlib
 import os
 import queue
 import signal
-import site
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import IO
 
 from gputop.ipc.log import WorkerLog
@@ -41,6 +39,7 @@ class WorkerProcess:
             env=dict(env),
             start_new_session=True,
         )
+        signals.last_acts.append(self.kill)
         self.pid = self._popen.pid
         self._memory_kills = cgroups.memory_kills()
         """How many processes the kernel had ended for want of memory when this one began."""
@@ -52,9 +51,14 @@ class WorkerProcess:
                 (self._read_log, self._popen.stderr, "worker-log"),
             )
         ]
-        for thread in self._threads:
-            thread.start()
-        signals.last_acts.append(self.kill)
+        try:
+            for thread in self._threads:
+                thread.start()
+        except RuntimeError:
+            # No thread to read it: it must not stay.
+            self.kill()
+            self._popen.wait()
+            raise
 
     @property
     def alive(self) -> bool:
@@ -151,12 +155,3 @@ def worker_command(remote: str | None) -> tuple[str, ...]:
     # -P: a file called profile.py or queue.py where the user stands must not become the worker's.
     # Past the command line, of which it would load all commands.
     return (sys.executable, "-P", "-m", "gputop.ipc.worker")
-
-
-def worker_environment() -> dict[str, str]:
-    """This process's, with the folder that holds this gputop when the installation does not know it."""
-    env = dict(os.environ)
-    root = str(Path(__file__).resolve().parents[2])
-    if root not in (*site.getsitepackages(), site.getusersitepackages()):
-        env["PYTHONPATH"] = os.pathsep.join(part for part in (root, env.get("PYTHONPATH")) if part)
-    return env

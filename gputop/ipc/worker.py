@@ -44,8 +44,9 @@ from gputop.ipc.protocol import (
     decode_request,
     encode,
 )
-from gputop.util import heartbeat
-from gputop.util.errors import DeviceLost, GputopError, UsageError, WorkerLost
+from gputop.util import heartbeat, host_cpu, thread_limits
+from gputop.util.errors import DeviceLost, GputopError, Unavailable, UsageError, WorkerLost
+from gputop.util.paths import why_no_cache
 from gputop.util.printable import printable
 from gputop.util.startup_trace import mark
 
@@ -58,6 +59,8 @@ PROGRESS_BURST = 5.0
 SWITCH_S = 2e-4
 """How long a thread busy in Python keeps others waiting. Those that draw the weights call NumPy thousands of
 times, and beside one that loads modules each call would wait for Python's own 5 ms."""
+SPARE_THREADS = 2
+"""Threads of a worker besides those of its BLAS: the one that reads requests, the one that draws weights."""
 LAST_STEP_S = 5.0
 """How long the step under way may take after the client is gone."""
 
@@ -137,6 +140,12 @@ class _Worker:
                 host=printable(socket.gethostname()),
             )
         )
+        try:
+            # Before a BLAS starts its own: one that can't hangs.
+            thread_limits.require(host_cpu.affinity_cores() + SPARE_THREADS)
+        except Unavailable as error:
+            self._emit(Failed(id=0, exit_code=error.exit_code, message=str(error)))
+            return
         threading.Thread(target=self._read, name="requests", daemon=True).start()
         # Loaded while the client gets ready: both are waited for.
         import gputop.session  # noqa: F401
@@ -199,6 +208,9 @@ class _Worker:
             return Failed(id=request.id, exit_code=UsageError.exit_code, message=message)
         except Exception as error:
             traceback.print_exc()
+            if thread_limits.is_met(error):
+                message = thread_limits.sentence()
+                return Failed(id=request.id, exit_code=Unavailable.exit_code, message=message)
             what = f"{type(error).__name__}: {error}".splitlines()[0]
             doing = type(request).__name__.lower()
             message = f"The worker failed at {doing} ({what}); its log has the details."
@@ -261,7 +273,7 @@ class _Worker:
             workload=session.workload,
             rungs=session.rung_views(),
             default_rung=session.default_rung,
-            note=session.note,
+            note=" ".join(filter(None, (session.note, "" if request.backend == REPLAY else why_no_cache()))),
         )
 
     def _opened(self) -> Session | Replay:

@@ -136,7 +136,7 @@ class _FirstLook(msgspec.Struct):
 
 KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Line))
 
-_UPGRADE = f"Install a newer one: {install_hints.pip('install --upgrade gputop-roofline')}."
+_UPGRADE = f"Install a newer one: {install_hints.upgrade(install_hints.DISTRIBUTION)}."
 _lines = msgspec.json.Decoder(Line)
 _first_looks = msgspec.json.Decoder(_FirstLook)
 

@@ -220,6 +220,8 @@ class Ceilings:
     time_utc: str
     items: tuple[Ceiling, ...]
     versions: str = ""
+    missing: tuple[str, ...] = ()
+    """What could not be measured, each with why: `grid_barrier: ...`."""
 
     def get(self, name: str) -> float | None:
         """The value of a ceiling in its own unit, or None when it was not measured."""

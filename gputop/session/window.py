@@ -180,9 +180,12 @@ def _untrusted(ceilings: Ceilings) -> tuple[str, ...]:
     if not ceilings.items:
         return (f"{NO_CEILINGS}: floors and what binds come with the next window",)
     wrong = (item.status for item in ceilings.items if not item.status.startswith("ok"))
-    return tuple(
-        f"ceilings: {reason}; `gputop calibrate --force` measures them again"
-        for reason in dict.fromkeys(wrong)
+    return (
+        *(
+            f"ceilings: {reason}; `gputop calibrate --force` measures them again"
+            for reason in dict.fromkeys(wrong)
+        ),
+        *(f"no ceiling {missing}" for missing in ceilings.missing),
     )
 
 

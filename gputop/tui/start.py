@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING
 from gputop.ipc.client import Client
 from gputop.ipc.protocol import Open
 from gputop.tui.options import Options
+from gputop.util import thread_limits
 
 if TYPE_CHECKING:
     from gputop.tui.app import GputopApp
 
 STDIN = 0
+THREADS = 6
+"""Of a screen: two that read the worker, one that asks it, Textual's two, and one to spare."""
 
 
 def run_tui(options: Options) -> int:
     """Run until the user leaves; returns the exit code. A device that can't be had is said on stderr."""
+    thread_limits.require(THREADS)
     client = Client(remote=options.remote)
     try:
         client.launch(

@@ -6,8 +6,9 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gputop.backends.base import Say
+from gputop.backends.cuda import packages
 from gputop.backends.cuda.compiler.nvrtc import toolchain
+from gputop.backends.cuda.packages import OLDEST_DRIVER
 from gputop.backends.cuda.runtime import driver
 from gputop.backends.cuda.runtime.device_warmup import begin
 from gputop.backends.cuda.runtime.devices import choose, visible_devices
@@ -17,10 +18,10 @@ from gputop.util.errors import Unavailable
 from gputop.util.startup_trace import mark
 
 if TYPE_CHECKING:
+    # NumPy comes with it, and doctor answers where that is broken.
+    from gputop.backends.base import Say
     from gputop.backends.cuda.backend import CudaBackend
 
-OLDEST_DRIVER = 13000
-"""As CUDA numbers it: the first that runs CUDA 13, driver 580."""
 LEAST_DRIVER = 12040
 """The first that has every call made of it (cuFuncLoad, cuFuncGetName): driver 550."""
 NEW_DRIVER = "install NVIDIA driver 580 or newer"
@@ -29,7 +30,7 @@ PACKAGES = {"cupy": "CuPy", "cuda.bindings": "cuda-bindings"}
 
 
 def available() -> str | None:
-    """None when usable here, else what is missing with the command that mends it."""
+    """None when usable here, else what is missing with the command that fixes it."""
     try:
         _require()
     except Unavailable as error:
@@ -60,7 +61,7 @@ def _require() -> None:
     serves = driver.version()
     absent = [name for package, name in PACKAGES.items() if not _installed(package)]
     if serves is None:
-        besides = f" Missing besides: {' and '.join(absent)}; {_mend(OLDEST_DRIVER)}." if absent else ""
+        besides = f" Missing besides: {' and '.join(absent)}; {_fix(OLDEST_DRIVER)}." if absent else ""
         raise Unavailable(
             f"No NVIDIA driver (libcuda) is found here; {NEW_DRIVER}, or run with --backend cpu.{besides}"
         )
@@ -71,14 +72,15 @@ def _require() -> None:
         )
     if absent:
         is_not = "are not" if absent[1:] else "is not"
-        raise Unavailable(f"{' and '.join(absent)} {is_not} installed; {_mend(serves)}.")
+        fix = packages.cupy_fix() if absent == [PACKAGES["cupy"]] else _fix(serves)
+        raise Unavailable(f"{' and '.join(absent)} {is_not} installed; {fix}.")
     mark("cuda: CuPy")
     _require_device(serves)
     mark("cuda: NVRTC")
     toolchain()
 
 
-def _mend(serves: int) -> str:
+def _fix(serves: int) -> str:
     """The command that installs the packages which fit this driver."""
     return install_hints.extra("cuda13" if serves >= OLDEST_DRIVER else "cuda12")
 
@@ -96,7 +98,11 @@ def _require_device(serves: int) -> None:
         from cupy.cuda import runtime
     except Exception as error:
         # A CuPy built for another CUDA, or whose own libraries are missing, fails in many ways at import.
-        raise Unavailable(f"CuPy can't be loaded ({_first_line(error)}); {_mend(serves)}.") from None
+        several = packages.several_cupys()
+        why = f": {several[0]}" if several else ""
+        raise Unavailable(
+            f"CuPy can't be loaded ({_first_line(error)}){why}; {packages.cupy_fix()}."
+        ) from None
     if serves < OLDEST_DRIVER and runtime.runtimeGetVersion() >= OLDEST_DRIVER:
         raise Unavailable(
             f"The driver here serves CUDA up to {driver.named(serves)}, too old for CUDA 13; {NEW_DRIVER}, "

@@ -14,6 +14,7 @@ from gputop.backends.cuda.ceilings import measure as ceilings_of
 from gputop.backends.cuda.compiler.nvrtc import toolchain
 from gputop.backends.cuda.compiler.sources import Sources
 from gputop.backends.cuda.memory import scratch_bytes
+from gputop.backends.cuda.packages import several_cupys
 from gputop.backends.cuda.prepared import CudaPrepared
 from gputop.backends.cuda.refusal import refusal
 from gputop.backends.cuda.runtime.context import Context
@@ -189,7 +190,7 @@ class CudaBackend:
             l2_bytes=self._context.l2_bytes,
             memory_bytes=int(properties["totalGlobalMem"]),
             versions=self._versions(),
-            notes=(*self._nvml.notes(), *self._recorder_note),
+            notes=(*self._nvml.notes(), *self._recorder_note, *_package_notes()),
         )
 
     def _versions(self) -> str:
@@ -211,6 +212,11 @@ def is_separate(plan: Plan, steps: tuple[Step, ...]) -> bool:
     products.
     """
     return bool(plan.peer) or any(step.kernel.library == "cublas" for step in steps)
+
+
+def _package_notes() -> tuple[str, ...]:
+    several = several_cupys()
+    return (f"{several[0]}: {several[1]}",) if several else ()
 
 
 def _kept(step: Step, plan: Plan, dims: Dims) -> Step:

@@ -1,11 +1,18 @@
-"""The packages that some plans need besides the backend's own, and what to say where one is missing."""
+"""The packages that the backend and some plans need, and what to say if one is missing or there are two."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
+import re
 from dataclasses import dataclass
 
+from gputop.backends.cuda.runtime import driver
 from gputop.util import install_hints
+from gputop.util.install_hints import requirement_of
+
+OLDEST_DRIVER = 13000
+"""As CUDA numbers it: the first that runs CUDA 13, driver 580."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +37,39 @@ class Package:
 
 TORCH = Package("torch", "PyTorch is not installed", "torch")
 NVMATH = Package("nvmath", "cuBLASLt needs nvmath", "blaslt")
+
+_CUPY = re.compile(r"cupy(-(cuda|rocm)[\w-]*)?")
+
+
+def cupy_distributions() -> tuple[str, ...]:
+    """Return the names of the installed packages that bring CuPy: there is one for each major CUDA."""
+    names = {found.name for found in importlib.metadata.distributions() if found.name}
+    return tuple(sorted(name for name in names if _CUPY.fullmatch(name)))
+
+
+def several_cupys() -> tuple[str, str] | None:
+    """Return what is wrong if more than one package brings CuPy, and the command that repairs it.
+
+    They write the same files: the last one installed overwrites the others', and removing one removes what is
+    left of all.
+    """
+    found = cupy_distributions()
+    if len(found) < 2:
+        return None
+    fitting = f"cupy-{cuda_extra()}x"
+    what = f"{' and '.join(found)} are installed, and each overwrites the other's files"
+    return what, f"{install_hints.uninstall(*found)} && {install_hints.install(requirement_of(fitting))}"
+
+
+def cupy_fix() -> str:
+    """Return the command that makes CuPy importable, whatever is recorded of it."""
+    if (several := several_cupys()) is not None:
+        return several[1]
+    found = cupy_distributions()
+    return install_hints.install_again(found[0]) if found else install_hints.extra(cuda_extra())
+
+
+def cuda_extra() -> str:
+    """Return the extra whose packages fit the driver: `cuda13`, or `cuda12` on an older one."""
+    serves = driver.version()
+    return "cuda12" if serves is not None and serves < OLDEST_DRIVER else "cuda13"

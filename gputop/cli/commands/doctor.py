@@ -1,4 +1,4 @@
-"""`gputop doctor`: what works here, what does not, and the command that mends it."""
+"""`gputop doctor`: what works here, what does not, and the command that fixes it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from gputop.cli.options import add_backend_option
 from gputop.util.errors import Unavailable
 
 if TYPE_CHECKING:
-    from gputop.cli.doctor_checks import Finding, Probe
+    from gputop.cli.doctor_checks import Probe
+    from gputop.cli.doctor_findings import Finding
     from gputop.cli.terminal import Terminal
 
 TONES = {"ok": "good", "missing": "quiet", "broken": "bad"}
@@ -26,7 +27,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from gputop.cli.doctor_checks import PROBES, Asking
+    from gputop.cli.doctor_checks import PROBES
+    from gputop.cli.doctor_process import Asking
     from gputop.cli.terminal import Narrator, Terminal, print_data
 
     narrator = Narrator()
@@ -56,30 +58,33 @@ def wanting(absent: Sequence[tuple[Probe, Finding]]) -> str:
     (probe, first), *others = absent
     besides: dict[str, list[str]] = {}
     for other, finding in others:
-        if finding.mend != first.mend:
-            besides.setdefault(finding.mend, []).append(other.name)
-    sentence = f"{probe.name}, which {NEEDED_BY[probe.need]} needs: {first.detail}. Mend it: {first.mend}"
-    more = (f"{', '.join(names)}: {mend}" for mend, names in besides.items())
+        if finding.fix != first.fix:
+            besides.setdefault(finding.fix, []).append(other.name)
+    sentence = f"{probe.name}, which {NEEDED_BY[probe.need]} needs: {first.detail}. Fix it: {first.fix}"
+    more = (f"{', '.join(names)}: {fix}" for fix, names in besides.items())
     return "\nMissing besides: ".join((sentence, *more))
 
 
 def _lines(findings: Sequence[tuple[Probe, Finding]], terminal: Terminal) -> list[str]:
-    """One line a probe, and below what is not ok the command that mends it."""
+    """One line a probe, and below what is not ok the command that fixes it."""
     lines = [terminal.paint(f"gputop {__version__}", "strong")]
     width = max(len(probe.name) for probe, _ in findings)
     for probe, finding in findings:
         state = terminal.paint(f"{finding.state:<7}", TONES[finding.state])
         lines.append(state + f"  {probe.name:<{width}}  {finding.detail}  ({probe.purpose})")
-        if finding.mend:
-            lines.append(f"{'':<{9 + width}}  mend: {finding.mend}")
-    cuda = all(finding.state == "ok" for probe, finding in findings if probe.need == "cuda")
-    usable = "cpu and cuda work here" if cuda else "cpu works here, cuda does not"
+        if finding.fix:
+            lines.append(f"{'':<{9 + width}}  fix: {finding.fix}")
+    failed = {probe.need for probe, finding in findings if finding.state != "ok"}
+    if "always" in failed:
+        usable = "neither cpu nor cuda works here"
+    else:
+        usable = "cpu works here, cuda does not" if "cuda" in failed else "cpu and cuda work here"
     return [*lines, "", f"backends: {usable}"]
 
 
 COMMAND = Command(
     name="doctor",
-    summary="what works here, what does not, and the command that mends it",
+    summary="what works here, what does not, and the command that fixes it",
     examples=("gputop doctor", "gputop doctor --backend cuda    (exit code 3 unless a GPU can be used)"),
     add_arguments=_add_arguments,
     run=_run,

@@ -100,7 +100,8 @@ def _list_backends(options: argparse.Namespace) -> Lines:
 
 def _devices(options: argparse.Namespace) -> Lines:
     from gputop.backends.cpu.machine import processor
-    from gputop.cli.doctor_checks import Absent, cuda_devices
+    from gputop.cli.doctor_findings import Absent
+    from gputop.cli.gpu_listing import cuda_devices
     from gputop.results.host_words import cores_words
     from gputop.results.recording import label, read_header, shipped
     from gputop.util.host_cpu import usable_cores

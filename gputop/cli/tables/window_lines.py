@@ -109,6 +109,7 @@ def ceiling_lines(ceilings: Ceilings, terminal: Terminal) -> list[str]:
         "",
         *_with_strong_heading(table([Heading.of(c) for c in columns], rows, terminal.width), terminal),
         *footnotes(notes, terminal),
+        *(terminal.paint(f"  not measured: {what}", "quiet") for what in ceilings.missing),
     ]
 
 

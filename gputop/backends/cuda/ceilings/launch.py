@@ -7,13 +7,14 @@ chains of launches: what is measured so holds address translation, parameters an
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from gputop.backends.cuda.ceilings.steps import Step
 from gputop.backends.cuda.compiler.cubin import entry_code
 from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.graph import capture
@@ -65,7 +66,13 @@ class LaunchProbes:
         self._buffers: list[Any] = []
         """What the launches of the last chain read and write: they hold addresses only."""
 
-    def measure(self) -> list[Ceiling]:
+    def steps(self) -> Iterator[Step]:
+        yield Step("empty launches", self._empties)
+        yield Step("dependent launches", self._chains)
+        yield Step("code_fetch", self._code)
+        yield Step("grid_barrier", self._barrier)
+
+    def _empties(self) -> list[Ceiling]:
         empties = [self._tools.empty()] * LAUNCHES
         stream_s = min(self._stream(empties) for _ in range(RUNS)) / LAUNCHES
         host_s = min(self._timer.whole(empties)[1] for _ in range(RUNS)) / LAUNCHES
@@ -76,9 +83,6 @@ class LaunchProbes:
             ),
             _cost("call", host_s, f"host time to enqueue one launch, mean of {LAUNCHES}"),
             _cost("launch_graph", graph_s, f"a graph of {LAUNCHES} empty nodes in a chain"),
-            *self._chains(),
-            self._code(),
-            self._barrier(),
         ]
 
     def _chains(self) -> list[Ceiling]:

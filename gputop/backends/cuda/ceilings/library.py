@@ -6,12 +6,14 @@ inner axis alone give the time of a step, and what is left at no step at all.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from gputop.backends.cuda.bind import Libraries
+from gputop.backends.cuda.ceilings.steps import Step
 from gputop.backends.cuda.libraries.cublas import Gemm
 from gputop.backends.cuda.libraries.cublaslt import LtCall
 from gputop.backends.cuda.runtime.context import Context
@@ -48,7 +50,10 @@ class LibraryProbes:
         self._timer = timer
         self._libraries = libraries
 
-    def measure(self) -> list[Ceiling]:
+    def steps(self) -> Iterator[Step]:
+        yield Step("library products", self._measure)
+
+    def _measure(self) -> list[Ceiling]:
         found: dict[str, Ceiling] = {}
         # Unavailable without the library; UsageError where it has no algorithm for these products.
         with suppress(GputopError):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -18,6 +20,7 @@ from gputop.backends.cuda.ceilings.launch import LaunchProbes
 from gputop.backends.cuda.ceilings.library import LibraryProbes
 from gputop.backends.cuda.ceilings.math import MATH_PROBES, PATH_PROBES, MathProbes
 from gputop.backends.cuda.ceilings.memory import MemoryProbes
+from gputop.backends.cuda.ceilings.steps import Group, Step, run_steps
 from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.nvml import Nvml, SmClocks
 from gputop.backends.cuda.runtime.utility_kernels import Tools
@@ -82,35 +85,27 @@ class Prober:
 
     def measure(self, say: Say) -> Ceilings:
         """Memory first, so that the math's heat does not lie on it."""
-        items: list[Ceiling] = []
-        say("measuring DRAM and L2")
-        items += self._memory.measure()
-        say("measuring how fast each SM takes bytes from L2")
-        items += self._feed.measure()
-        say("measuring how long a load takes")
-        items += self._latency.measure()
-        for probe in MATH_PROBES:
-            if self._math.offered(probe):
-                say(f"measuring {probe.title}")
-                items.append(self._math.measure(probe))
-        for probe in PATH_PROBES:
-            if self._math.offered(probe):
-                say(f"measuring {probe.title}")
-                items.append(self._math.measure_path(probe))
-        if self._clusters.offered:
-            say("measuring clusters")
-            items += self._clusters.measure()
-        say("measuring what a launch costs")
-        items += self._launch.measure()
-        say("measuring how a library's product starts and ends")
-        items += self._library.measure()
+        items, missing = run_steps(self._groups(), say)
         return Ceilings(
             device=self._facts.name,
             driver=self._facts.driver,
             time_utc=datetime.now(UTC).isoformat(timespec="seconds"),
-            items=tuple(items),
+            items=items,
             versions=self._facts.versions,
+            missing=missing,
         )
+
+    def _groups(self) -> Iterator[Group]:
+        yield "DRAM and L2", self._memory.steps()
+        yield "how fast each SM takes bytes from L2", self._feed.steps()
+        yield "how long a load takes", self._latency.steps()
+        for probes, measure in ((MATH_PROBES, self._math.measure), (PATH_PROBES, self._math.measure_path)):
+            for probe in filter(self._math.offered, probes):
+                yield probe.title, [Step(probe.name, partial(measure, probe))]
+        if self._clusters.offered:
+            yield "clusters", self._clusters.steps()
+        yield "what a launch costs", self._launch.steps()
+        yield "how a library's product starts and ends", self._library.steps()
 
 
 def load(facts: DeviceFacts) -> Ceilings | None:

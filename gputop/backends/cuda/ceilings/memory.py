@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from functools import partial
 from math import gcd
 from typing import Any
 
 import numpy as np
 
+from gputop.backends.cuda.ceilings.steps import Step
 from gputop.backends.cuda.ceilings.stopwatch import Stamp, Stopwatch, best, clock_words
 from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.launch import Geometry, KernelLaunch
@@ -40,7 +43,7 @@ NOISE = 0x3F8E2A51
 
 
 class MemoryProbes:
-    """Measures on buffers that live only as long as `measure` runs."""
+    """Measures on buffers that live only as long as `steps` runs."""
 
     def __init__(self, context: Context, tools: Tools, timer: Timer, nvml: Nvml, facts: DeviceFacts) -> None:
         self._context = context
@@ -49,12 +52,15 @@ class MemoryProbes:
         self._stamp = Stamp(context)
         self._stopwatch = Stopwatch(context, timer, nvml, self._stamp)
 
-    def measure(self) -> list[Ceiling]:
+    def steps(self) -> Iterator[Step]:
+        """What is read and written lives as long as this."""
         size = min(LARGEST_BYTES, self._context.free_bytes() // 4) // (1 << 20) * (1 << 20)
         source, target = (self._context.array((size // 4,), np.uint32, "the DRAM probe") for _ in range(2))
         for array in (source, target):
             self._tools.fill_words(array.data.ptr, array.size, NOISE)()
-        return [self._read(source, target, size), self._copy(source, target, size), self._l2(source, target)]
+        yield Step("dram_read", partial(self._read, source, target, size))
+        yield Step("dram_copy", partial(self._copy, source, target, size))
+        yield Step("l2_read", partial(self._l2, source, target))
 
     def _read(self, source: Any, target: Any, size: int) -> Ceiling:
         small = min(size, WEIGHT_SET_BYTES)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +16,9 @@ from typing import Any
 
 import msgspec
 
+from gputop.backends.cuda.compiler import cuda_headers
 from gputop.backends.cuda.compiler.cubin import FunctionFacts, ptxas_facts, read_cubin
+from gputop.backends.cuda.compiler.cuda_headers import Headers
 from gputop.util import install_hints
 from gputop.util.errors import Unavailable, UsageError
 from gputop.util.input_file import read_input_text, read_regular
@@ -72,8 +73,14 @@ class Toolchain:
     """NVRTC as found here, and the folders of CUDA's own headers."""
 
     version: str
-    include_dirs: tuple[Path, ...]
+    headers: Headers
     options: tuple[str, ...] = OPTIONS
+
+    @property
+    def mismatch(self) -> str:
+        """What to say where a header fails to compile, if it is not of NVRTC's version; else nothing."""
+        same = cuda_headers.named(self.headers.version) == self.version
+        return "" if same else f" (NVRTC is {self.version}, CUDA's headers are {self.headers})"
 
 
 def arch_of(text: str, device_arch: str) -> str | None:
@@ -102,13 +109,20 @@ def toolchain(extra: str = "cuda13") -> Toolchain:
         raise Unavailable(
             f"NVRTC can't be loaded ({_first_line(error)}); {install_hints.extra(extra)}."
         ) from None
-    folders = _header_dirs()
-    if not folders:
+    found = cuda_headers.installed_headers()
+    if not found:
         raise Unavailable(
             f"CUDA's headers are not found; {install_hints.extra(extra)}, or set CUDA_PATH to a CUDA toolkit."
         )
+    headers = cuda_headers.fitting_headers(found, (major, minor))
+    if headers is None:
+        there = "; ".join(map(str, found))
+        raise Unavailable(
+            f"NVRTC is {major}.{minor}, and CUDA's headers here are of another version: {there}. "
+            f"{install_hints.extra(extra)}, or set CUDA_PATH to a toolkit of CUDA {major}."
+        )
     options = (*OPTIONS, NO_CACHE) if major >= FIRST_WITH_CACHE else OPTIONS
-    return Toolchain(f"{major}.{minor}", folders, options)
+    return Toolchain(f"{major}.{minor}", headers, options)
 
 
 def compile_source(source: Path, name: str, arch: str, kernel_dirs: tuple[Path, ...]) -> Cubin:
@@ -123,7 +137,7 @@ def compile_source(source: Path, name: str, arch: str, kernel_dirs: tuple[Path, 
     key = _key(text, folders, arch, tools)
     kept = _read_cache(key)
     if kept is None:
-        code, log = _nvrtc(text, name, arch, tools.options, (*folders, *tools.include_dirs))
+        code, log = _nvrtc(text, name, arch, tools, folders)
         _write_cache(key, code, log)
         kept = code, log, read_cubin(code)
     code, log, facts = kept
@@ -135,12 +149,15 @@ def read_text(source: Path) -> str:
     return read_input_text(source, "kernel source", MOST_SOURCE_BYTES)
 
 
-def _nvrtc(
-    text: str, name: str, arch: str, options: tuple[str, ...], folders: tuple[Path, ...]
-) -> tuple[bytes, str]:
+def _nvrtc(text: str, name: str, arch: str, tools: Toolchain, folders: tuple[Path, ...]) -> tuple[bytes, str]:
     from cuda.bindings import nvrtc
 
-    options = (f"--gpu-architecture={arch}", *options, *(f"--include-path={folder}" for folder in folders))
+    searched = (*folders, *tools.headers.folders)
+    options = (
+        f"--gpu-architecture={arch}",
+        *tools.options,
+        *(f"--include-path={folder}" for folder in searched),
+    )
     program = _checked(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
     try:
         encoded = [option.encode() for option in options]
@@ -148,7 +165,7 @@ def _nvrtc(
         log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).decode(errors="replace")
         log = log.replace("\0", "").strip()
         if outcome != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise _compile_error(name, arch, log or str(outcome))
+            raise _compile_error(name, arch, log or str(outcome), tools)
         return _text(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program), log
     finally:
         nvrtc.nvrtcDestroyProgram(program)
@@ -172,35 +189,18 @@ def _checked(result: Any) -> Any:
     return result[1] if len(result) == 2 else None
 
 
-def _compile_error(name: str, arch: str, log: str) -> UsageError:
+def _compile_error(name: str, arch: str, log: str, tools: Toolchain) -> UsageError:
     found = _NVRTC_ERROR.search(log)
     if found is None:
         return UsageError(f"{name} does not compile for {arch}: {log[:400]}")
     where, line, text = found["file"], found["line"], found["text"]
-    return UsageError(f"{where}, line {line}, does not compile for {arch}: {text}")
-
-
-def _header_dirs() -> tuple[Path, ...]:
-    """A CUDA toolkit's own include folder where there is one (it is whole), else the wheels'."""
-    for root in (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda"):
-        if root and (Path(root) / "include" / "cuda_runtime.h").is_file():
-            return _with_cccl(Path(root) / "include")
-    try:
-        from cuda.pathfinder import find_nvidia_header_directory
-    except ImportError:
-        return ()
-    found = [find_nvidia_header_directory(name) for name in ("cudart", "cccl")]
-    folders = dict.fromkeys(Path(folder) for folder in found if folder)
-    return tuple(folders)
-
-
-def _with_cccl(include: Path) -> tuple[Path, ...]:
-    """From CUDA 13 on, `cuda/std` and its kin live one folder down."""
-    return (include, include / "cccl") if (include / "cccl").is_dir() else (include,)
+    of_cuda = any(Path(where).is_relative_to(folder) for folder in tools.headers.folders)
+    cause = tools.mismatch if of_cuda else ""
+    return UsageError(f"{where}, line {line}, does not compile for {arch}: {text}{cause}")
 
 
 def _key(text: str, folders: tuple[Path, ...], arch: str, tools: Toolchain) -> str:
-    parts = [text, arch, tools.version, *tools.options, *map(str, tools.include_dirs)]
+    parts = [text, arch, tools.version, *tools.options, str(tools.headers), *map(str, tools.headers.folders)]
     parts += [read_text(header) for header in _own_headers(text, folders)]
     digest = hashlib.sha256()
     for part in parts:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from gputop.results.records import Health
 from gputop.util import install_hints
+from gputop.util.install_hints import requirement_of
 
 T = TypeVar("T")
 
@@ -191,15 +192,15 @@ def is_wsl(version: Path = Path("/proc/version")) -> bool:
 
 
 def _pynvml() -> Any:
-    """ImportError, with what mends it, for the old fork of the same name."""
+    """Import the binding. ImportError, with what fixes it, also for the old fork of the same name."""
     try:
         import pynvml
     except ImportError:
         raise ImportError(
-            f"nvidia-ml-py is not installed ({install_hints.pip('install nvidia-ml-py')})."
+            f"nvidia-ml-py is not installed ({install_hints.install(requirement_of('nvidia-ml-py'))})."
         ) from None
     if (pynvml.__file__ or "").endswith("__init__.py"):
         raise ImportError(
-            f"an old package `pynvml` hides nvidia-ml-py ({install_hints.pip('uninstall pynvml')})."
+            f"an old package `pynvml` hides nvidia-ml-py ({install_hints.uninstall('pynvml')})."
         )
     return pynvml

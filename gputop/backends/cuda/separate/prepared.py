@@ -14,6 +14,7 @@ from gputop.backends.cuda.separate.messages import Call, Done, Failed, Prepare, 
 from gputop.plan.types import LaunchInfo, Plan, Step, View
 from gputop.results.records import Tuned
 from gputop.util import host_cpu
+from gputop.util.child_environment import child_environment
 from gputop.util.errors import DeviceLost, WorkerLost
 
 if TYPE_CHECKING:
@@ -104,7 +105,9 @@ class _Process:
         with theirs:
             # -P: no file of where the user stands takes the place of one of Python's modules.
             command = (sys.executable, "-P", "-m", MODULE, str(theirs.fileno()))
-            self._popen = subprocess.Popen(command, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL)
+            self._popen = subprocess.Popen(
+                command, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, env=child_environment()
+            )
         host_cpu.measures_for_us(self.pid)
 
     @property
