@@ -6,10 +6,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from gputop.util import thread_limits
-from gputop.util.errors import GputopError, Unavailable
-from gputop.util.signals import Terminated, raise_on_signal
+from gputop import UNSUPPORTED
 
+UNAVAILABLE = 3
+"""Exit code where gputop can't run at all, as of `errors.Unavailable`."""
 INTERRUPTED = 130
 """Exit code after ^C, as shells expect it."""
 INTERNAL_FAULT = 70
@@ -19,6 +19,14 @@ INTERNAL_FAULT = 70
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     _open_streams()
+    if UNSUPPORTED:
+        print(f"gputop: {UNSUPPORTED}", file=sys.stderr)
+        return UNAVAILABLE
+    # Not above: on a system that lacks what they need they can't be imported.
+    from gputop.util import thread_limits
+    from gputop.util.errors import GputopError, Unavailable
+    from gputop.util.signals import Terminated, raise_on_signal
+
     try:
         with raise_on_signal():
             # Imported in here: ^C may come at any moment.

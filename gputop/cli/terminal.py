@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import re
@@ -15,6 +16,9 @@ from gputop.util.printable import printable, printable_lines
 
 NO_LIMIT = 10_000
 """The width where nothing need be dropped: a file or a pipe."""
+
+ENCODING_VARIABLES = ("PYTHONIOENCODING", "LC_ALL", "LC_CTYPE", "LANG")
+"""What sets a stream's encoding; the first that is set counts."""
 
 _ASCII = str.maketrans(
     {
@@ -89,10 +93,24 @@ def obeys() -> bool:
 
 
 def why_no_screen() -> str:
-    """Why a screen can't be drawn here; empty where it can."""
+    """Return why a screen can't be drawn here; nothing if it can."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return "no terminal here"
-    return "" if obeys() else "this terminal can't be drawn on (TERM is dumb or unset)"
+    if not obeys():
+        return "this terminal can't be drawn on (TERM is dumb or unset)"
+    return _why_not_its_encoding()
+
+
+def _why_not_its_encoding() -> str:
+    """Frames and bars exist in UTF-8 only: elsewhere they would be written out and shift every column."""
+    # Textual draws on stderr.
+    for stream in (sys.stdout, sys.__stderr__):
+        encoding = (stream and stream.encoding) or "ascii"
+        if codecs.lookup(encoding).name != "utf-8":
+            named = next((name for name in ENCODING_VARIABLES if os.environ.get(name)), "")
+            source = f" ({named}={os.environ[named]})" if named else ""
+            return f"this terminal's encoding is {encoding}{source}, and the screen needs UTF-8"
+    return ""
 
 
 def wrapped(line: str, width: int) -> list[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -105,6 +107,34 @@ def test_a_signal_while_the_screen_is_put_together_leaves_as_q_does(program: Pro
     assert "Traceback" not in program.screen.text
     assert not program.screen.modes & (MOUSE_MODES | {ALTERNATE_SCREEN})
     assert worker_of(program) is None
+
+
+@pytest.mark.parametrize("command", [COMMAND, REPLAY], ids=["live", "replay"])
+def test_another_encoding_gets_lines_and_is_named(command: list[str], homes: dict[str, str]) -> None:
+    program = Program(command, {**homes, "PYTHONIOENCODING": "iso-8859-1"}, columns=160, rows=60)
+    try:
+        assert program.exit_code() == 0
+        assert "(PYTHONIOENCODING=iso-8859-1), and the screen needs UTF-8" in program.output
+        assert "gate" in program.output
+        assert "\\u" not in program.output
+        assert not program.screen.modes
+    finally:
+        program.close()
+
+
+@pytest.mark.skipif(shutil.which("localedef") is None, reason="no localedef to make a locale with")
+def test_a_locale_of_another_encoding_is_named(homes: dict[str, str], tmp_path: Path) -> None:
+    locale = "de_DE.ISO-8859-1"
+    made = ["localedef", "-i", "de_DE", "-f", "ISO-8859-1", str(tmp_path / locale)]
+    if subprocess.run(made, capture_output=True).returncode:
+        pytest.skip("localedef has no sources of locales here")
+    env = {**homes, "LOCPATH": str(tmp_path), "LC_ALL": locale}
+    program = Program(REPLAY, env, columns=160, rows=60)
+    try:
+        assert program.exit_code() == 0
+        assert f"this terminal's encoding is iso8859-1 (LC_ALL={locale})" in program.output
+    finally:
+        program.close()
 
 
 @pytest.mark.parametrize("command", [COMMAND, REPLAY], ids=["live", "replay"])

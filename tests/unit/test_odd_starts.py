@@ -108,6 +108,26 @@ def test_a_search_path_holds_what_can_be_said(monkeypatch: pytest.MonkeyPatch, t
     assert not {*unsaid} & {*found}
 
 
+def as_on_windows(code: str) -> subprocess.CompletedProcess[str]:
+    """A Python that takes itself for one of Windows, without the names that are missing there."""
+    lacking = "import os, signal, sys\ndel signal.SIGHUP, os.killpg, os.getuid\nsys.platform = 'win32'\n"
+    return subprocess.run([sys.executable, "-c", lacking + code], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("words", [[], ["doctor"], ["--version"]])
+def test_on_windows_the_command_line_says_where_gputop_runs(words: list[str]) -> None:
+    ran = as_on_windows(f"from gputop.cli import main\nsys.exit(main({words!r}))")
+    assert ran.returncode == 3
+    assert ran.stderr.startswith("gputop: gputop runs on Linux, on macOS, and on Windows inside WSL2.")
+    assert len(ran.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("module", ["gputop.session", "gputop.ipc.client"])
+def test_on_windows_the_library_says_so_when_it_is_imported(module: str) -> None:
+    ran = as_on_windows(f"try: import {module}\nexcept ImportError as error: print(error)")
+    assert ran.stdout.startswith("gputop runs on Linux, on macOS, and on Windows inside WSL2."), ran.stderr
+
+
 @pytest.mark.parametrize("most", [1, 3, 5])
 def test_a_control_group_without_room_for_threads_is_named(most: int, tmp_path: Path) -> None:
     with control_group("pids", {"pids.max": str(most)}) as procs:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gputop.cli.command import Command
 from gputop.cli.exit_code import exit_code_of
 from gputop.cli.options import add_output_options
-from gputop.cli.terminal import why_no_screen
+from gputop.cli.terminal import print_message, why_no_screen
 
 if TYPE_CHECKING:
     from gputop.cli.output import Output
@@ -33,7 +33,10 @@ def _run(options: argparse.Namespace) -> int:
     replay = Replay.open(options.recording)
     request = PlanRequest(options.rung or replay.default_rung)
     replay.view(request)
-    if not output.exports and not why_no_screen():
+    why_not = why_no_screen()
+    if why_not and not output.exports and sys.stdout.isatty():
+        print_message(f"{why_not}, so it is printed.")
+    if not output.exports and not why_not:
         from gputop.tui.options import Options
         from gputop.tui.start import run_tui
 
