@@ -331,7 +331,7 @@ class Client:
                 if event.fatal:
                     self.kill()
                     raise WorkerLost(event.message)
-                raise _ERRORS.get(event.exit_code, WorkerLost)(event.message)
+                raise _error(event)
             elif isinstance(event, Measured):
                 return self._numbered(event)
             else:
@@ -371,6 +371,8 @@ class Client:
         if process is None:
             return WorkerLost(f"The worker {how}.")
         code = process.end(FAREWELL_S)
+        if (told := _last_failure(process.events)) is not None:
+            return _error(told)
         if self.remote is not None and self.hello is None and code == SHELL_NOT_FOUND:
             return Unavailable(
                 f"{self.remote} has no gputop on the PATH of a non-interactive shell. "
@@ -387,6 +389,21 @@ class Client:
         words = self.log.last_words()
         said = f" Its last words: {words}." if words else ""
         return said + (f" Log: {self.log.path}." if self.log.path is not None else "")
+
+
+def _error(event: Failed) -> GputopError:
+    """What a front end raises for what a worker could not do."""
+    return _ERRORS.get(event.exit_code, WorkerLost)(event.message)
+
+
+def _last_failure(events: queue.SimpleQueue[Event | None]) -> Failed | None:
+    """Why a worker that has ended gave up, if it said so before anything was asked of it."""
+    told = None
+    with contextlib.suppress(queue.Empty):
+        while True:
+            event = events.get_nowait()
+            told = event if isinstance(event, Failed) else told
+    return told
 
 
 def _waited_for(events: queue.SimpleQueue[Event | None], patience_s: float) -> Event | None:

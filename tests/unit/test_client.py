@@ -139,6 +139,17 @@ def test_a_worker_that_hangs_is_killed_and_reported(log_path: Path) -> None:
     client.kill()
 
 
+def test_why_a_worker_gave_up_before_it_was_asked_is_told(log_path: Path) -> None:
+    failed = b'{"type":"failed","id":0,"exit_code":3,"message":"no thread can be started"}\n'
+    client = Client(command=speaking(hello(), failed, then="pass"), log_path=log_path)
+    client.start()
+    while client.alive:
+        # Its end is what the next call meets first.
+        pass
+    with pytest.raises(Unavailable, match="no thread can be started"):
+        client.call(OPEN)
+
+
 def test_time_in_which_the_front_end_was_stopped_is_no_silence(log_path: Path) -> None:
     """The worker here stops its front end for longer than its patience, and answers meanwhile."""
     answer = b'{"type":"failed","id":1,"exit_code":2,"message":"answered in time"}\n'
