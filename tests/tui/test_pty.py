@@ -69,7 +69,7 @@ def test_a_killed_worker_costs_one_window_and_the_terminal_stays_sane(program: P
     assert "tiny" in program.screen.text
 
     program.press("?")
-    program.until_shown("The phases, the ladder and the plan")
+    program.until_shown("finds any word by name")
     behind = window_shown(program)
     program.until(lambda: window_shown(program) > behind, "a window on the screen behind the dialog")
     program.press("\x1b")
