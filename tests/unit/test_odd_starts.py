@@ -7,6 +7,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -139,6 +140,39 @@ def test_a_control_group_without_room_for_threads_is_named(most: int, tmp_path: 
     assert f"the control group {name} may have {most} {threads} (pids.max)" in ran.stderr
     assert "report" not in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def other_user_s(python: str, wrapper: Path) -> list[str]:
+    """The command that runs the wrapper as a user who has no other process, with room for 3 threads."""
+    setpriv = ("setpriv", "--reuid=12345", "--clear-groups")
+    return [*setpriv, "prlimit", "--nproc=3", python, "-E", "-s", str(wrapper)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user, and is not bound itself")
+def test_a_user_s_own_limit_is_named() -> None:
+    if shutil.which("setpriv") is None or shutil.which("prlimit") is None:
+        pytest.skip("no setpriv or no prlimit here")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        wrapper = Path(folder) / "wrapped.py"
+        wrapper.write_text(
+            f"import sys\nsys.path[1:1] = {[entry for entry in sys.path if 'site-packages' in entry]!r}\n"
+            f"sys.path.insert(1, {str(paths.PACKAGE.parent)!r})\n"
+            "from gputop.cli import main\nsys.exit(main())\n"
+        )
+        for python in ("/usr/bin/python3", sys.executable):
+            command = other_user_s(python, wrapper)
+            try:
+                readable = started([*command, "--version"], Path(folder), HOME=folder).returncode == 0
+            except OSError:
+                continue
+            if readable:
+                break
+        else:
+            pytest.skip("another user can't read any Python with the packages")
+        ran = started([*command, *RUN], Path(folder), HOME=folder)
+    assert ran.returncode == 3, ran.stderr
+    assert "this user may have 3 threads (ulimit -u)" in ran.stderr
 
 
 def test_doctor_without_room_for_threads_blames_no_package(tmp_path: Path) -> None:
