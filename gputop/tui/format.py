@@ -104,13 +104,6 @@ def in_lines(text: Text, width: int, most: int) -> Text:
     return Text("\n").join(shown)
 
 
-def efficiency(value: float | None) -> str:
-    """Percent of the floor; above it says so instead of being clamped."""
-    if value is None or not math.isfinite(value):
-        return UNKNOWN
-    return f">{100 * value:.0f}%" if value > 1 else f"{100 * value:.0f}%"
-
-
 def fraction(value: float | None) -> str:
     """Percent of a whole."""
     return UNKNOWN if value is None or not math.isfinite(value) else f"{100 * value:.0f}%"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from gputop.planner.registry import Registry
-from gputop.tui.format import axis, efficiency, fitted, floor_bar, middle_cut, time_unit
+from gputop.tui.format import axis, fitted, floor_bar, middle_cut, time_unit
 from gputop.util.units import UNKNOWN
 
 times = st.floats(1e-9, 1e4)
@@ -64,13 +64,6 @@ def test_a_lower_floor_never_draws_more_solid(one: float, other: float) -> None:
 
 def test_no_time_no_bar() -> None:
     assert floor_bar(None, 1.0, 1.0, 8) == Text(" " * 8)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(None, UNKNOWN), (0.5, "50%"), (1.12, ">112%"), (float("nan"), UNKNOWN)]
-)
-def test_efficiency_is_never_clamped(value: float | None, text: str) -> None:
-    assert efficiency(value) == text
 
 
 @given(times, st.integers(1, 120))

@@ -195,12 +195,11 @@ def draw_plane(
     top = max((roof.value for roof in roofs), default=10 ** geometry.limits.y[1])
     for name, roof in levels.items():
         color = "#4fa58b" if name == level else "#5b6472"
-        _line(figure, geometry, _slope(roof.value, top, geometry.limits), color)
+        _line(figure, _slope(roof.value, top, geometry.limits), color)
     for roof in roofs:
         start = log10(roof.value / levels[level].value) if level in levels else geometry.limits.x[0]
         _line(
             figure,
-            geometry,
             ((start, log10(roof.value)), (geometry.limits.x[1], log10(roof.value))),
             "#7cb7ff",
         )
@@ -210,17 +209,17 @@ def draw_plane(
         if point.name in old:
             other = old[point.name]
             ends = ((log10(other.intensity), log10(other.rate)), (log10(point.intensity), log10(point.rate)))
-            _line(figure, geometry, ends, "#6b5a2e")
-            _mark(figure, geometry, other, "◇", PINNED)
+            _line(figure, ends, "#6b5a2e")
+            _mark(figure, other, "◇", PINNED)
     for one, two in pairwise(path):
         ends = ((log10(one.intensity), log10(one.rate)), (log10(two.intensity), log10(two.rate)))
-        _line(figure, geometry, ends, "#3d6a94")
+        _line(figure, ends, "#3d6a94")
     for step in path:
-        _mark(figure, geometry, step, "·", CURRENT)
+        _mark(figure, step, "·", CURRENT)
     labels = place_labels(geometry, points, selected)
     for point in points:
         is_selected = point.name == selected
-        _mark(figure, geometry, point, "◉" if is_selected else "●", "#f0b35c" if is_selected else "#d0d7de")
+        _mark(figure, point, "◉" if is_selected else "●", "#f0b35c" if is_selected else "#d0d7de")
         if point.name in labels:
             x, y = geometry.data(*labels[point.name])
             color = "#f0b35c" if is_selected else "#d0d7de"
@@ -235,12 +234,12 @@ def _slope(bandwidth: float, top: float, limits: Limits) -> tuple[tuple[float, f
     return ((low, low + log10(bandwidth)), (high, high + log10(bandwidth)))
 
 
-def _line(figure: Any, geometry: Geometry, ends: tuple[tuple[float, float], ...], color: str) -> None:
+def _line(figure: Any, ends: tuple[tuple[float, float], ...], color: str) -> None:
     xs, ys = [x for x, _ in ends], [y for _, y in ends]
     figure.draw(figure.signal(xs, ys, marker=plotext.marker("braille", pixel=_pixel(color))).lines())
 
 
-def _mark(figure: Any, geometry: Geometry, point: Point, mark: str, color: str) -> None:
+def _mark(figure: Any, point: Point, mark: str, color: str) -> None:
     x, y = log10(point.intensity), log10(point.rate)
     figure.draw(figure.signal([x], [y], marker=plotext.marker(mark, pixel=_pixel(color))))
 
