@@ -1,7 +1,7 @@
-"""What a recording's lines must agree on, in themselves and with the lines before them.
+"""Find contradictions in a recording: within a line, and between a line and those before it.
 
-Each function yields what contradicts itself, half a sentence each. A recording of a run has none of it: one
-that does was changed by hand, or two were mixed, and nothing in it is to be shown.
+Each function yields one half-sentence per contradiction. A real run never produces one, so a recording that
+has one was edited or mixed from two, and none of it should be shown.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """C++ names of kernels as a person reads them: `cutlass::Kernel2<...>` for `_ZN7cutlass7Kernel2I...`.
 
-The C++ runtime that a CUDA library is linked with brings the demangler of the Itanium C++ ABI,
-`__cxa_demangle`. It is asked only about names that the driver gave: a name made to harm could take it
-without end.
+Uses `__cxa_demangle` of the Itanium C++ ABI, from the C++ runtime that CUDA libraries are linked with. Call
+it only with names from the driver: a crafted name can make it run without end.
 """
 
 from __future__ import annotations

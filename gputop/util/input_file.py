@@ -1,6 +1,6 @@
-"""Every file that a user names: regular ones only, up to a largest size, and a sentence for anything else.
+"""Read files that a user names: regular files up to a size limit. Anything else is a UsageError.
 
-A device, a pipe or a file without end would be waited for, or read until no memory is left.
+Reading a pipe could block for ever, and reading a device such as /dev/zero could fill the memory.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ KINDS = (
 
 
 def read_input(path: str | Path, what: str, most_bytes: int) -> bytes:
-    """The content of a file that the user named; `what` is it to be, as in `recording`.
+    """Return the content of a file that the user named. `what` says what it should be: `recording`.
 
-    Raise UsageError, naming the file and the reason, if it can't be read, is no regular file, or is larger
+    Raise UsageError, naming the file and the reason, if it can't be read, is not a regular file, or is larger
     than `most_bytes`.
     """
     try:
@@ -36,7 +36,7 @@ def read_input(path: str | Path, what: str, most_bytes: int) -> bytes:
 
 
 def read_input_text(path: str | Path, what: str, most_bytes: int) -> str:
-    """Like `read_input`, decoded as UTF-8. A byte order mark, with which some editors begin, is left out."""
+    """Return the text of a UTF-8 file, otherwise as `read_input`. A byte order mark is left out."""
     data = read_input(path, what, most_bytes)
     try:
         return data.decode("utf-8-sig")
@@ -46,15 +46,16 @@ def read_input_text(path: str | Path, what: str, most_bytes: int) -> str:
 
 
 def read_regular(path: str | Path, most_bytes: int) -> bytes:
-    """The content of a regular file. Raise OSError for anything else, ValueError for an impossible name."""
-    # Before it is opened, which alone makes some devices act; and after, as it may be another file by then.
+    """Return the content of a regular file. Raise OSError for others, ValueError for impossible names."""
+    # Check before opening, because opening some devices has effects, and after, because the file may have
+    # been replaced in between.
     _require_regular(os.stat(path))
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         _require_regular(status)
         data = file.read(min(status.st_size, most_bytes) + 1)
-        # More than its status says: a file may grow, and those below /proc have no size.
+        # A file may grow after its status was read, and files below /proc have size 0.
         while len(data) <= most_bytes and (more := file.read(CHUNK_BYTES)):
             data += more
     if len(data) > most_bytes:
@@ -63,7 +64,7 @@ def read_regular(path: str | Path, most_bytes: int) -> bytes:
 
 
 def files_below(folder: str | Path, what: str, most: int) -> list[Path]:
-    """Every regular file below a folder, links to files included, as a path relative to it.
+    """Return every regular file below a folder, and every link to one, as paths relative to the folder.
 
     Raise UsageError, naming the folder and the reason, if it or a folder in it can't be read, or if there are
     more than `most` entries: a folder such as `/` would be walked for minutes.
@@ -80,13 +81,13 @@ def files_below(folder: str | Path, what: str, most: int) -> list[Path]:
             paths = (Path(parent, name) for name in names)
             found += [path.relative_to(folder) for path in paths if path.is_file()]
     except (OSError, ValueError) as error:
-        # Of a folder that was reached on the way the name is in the error.
+        # If a folder further down failed, the error names it.
         raise unreadable(getattr(error, "filename", None) or folder, what, error) from error
     return found
 
 
 def unreadable(path: str | Path, what: str, error: OSError | ValueError) -> UsageError:
-    """The sentence for a file, or a folder, that can't be read."""
+    """Return the UsageError for a file or folder that can't be read."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return UsageError(f"Can't read {what} {str(path)!r}: {reason[:1].lower()}{reason[1:]}.")
 

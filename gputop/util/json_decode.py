@@ -14,7 +14,7 @@ class BrokenJson(ValueError):
 
 
 def decode_json(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
-    """The value in `data`. Raise BrokenJson for whatever is wrong with it."""
+    """Return the value in `data`. Raise BrokenJson if it can't be decoded, whatever the reason."""
     try:
         return decoder.decode(data)
     except RecursionError:

@@ -149,7 +149,7 @@ def open_target(word: str) -> Target:
 
 
 def keep(file: Path, content: bytes) -> None:
-    """Write a file of the cache. If it can't be written, its content is made again the next time."""
+    """Write a cache file. Does nothing if that fails: the content is then computed again next time."""
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         _write_whole(file, content)
