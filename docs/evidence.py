@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gputop.perf.gpu_specs import limits
-from gputop.plan.choices import PlanView
+from gputop.plan.types import Plan
 from gputop.results.ladder import LadderEntry
 from gputop.results.meta_analysis import pool
 from gputop.results.recording import Recording
@@ -62,8 +62,8 @@ class Evidence:
                 return tuple(entry for entry in kept.batches.entries if entry.device_s)
         return ()
 
-    def view(self, rung: str) -> PlanView | None:
-        return next((view for kept in self.recordings for view in kept.views if view.word == rung), None)
+    def plan(self, rung: str) -> Plan | None:
+        return next((plan for kept in self.recordings for plan in kept.plans if plan.word == rung), None)
 
     def rows(self, rung: str) -> dict[str, Row]:
         """The phase table of the rung's first window, by site; empty where there is none."""
@@ -88,7 +88,7 @@ class Evidence:
     def ceiling(self, rung: str, *names: str) -> float | None:
         """The largest of these measured peaks of the device that ran the rung."""
         for kept in self.recordings:
-            if any(view.word == rung for view in kept.views):
+            if any(plan.word == rung for plan in kept.plans):
                 values = [kept.header.ceilings.get(name) for name in names]
                 return max((value for value in values if value is not None), default=None)
         return None
@@ -97,7 +97,7 @@ class Evidence:
         """Warp instructions a second that the device had slots for at the clock of the rung's window."""
         clock = next((row.sm_clock_hz for row in self.rows(rung).values() if row.sm_clock_hz), None)
         for kept in self.recordings:
-            if any(view.word == rung for view in kept.views):
+            if any(plan.word == rung for plan in kept.plans):
                 device = kept.header.device
                 if not (device.sm_count and device.arch and clock):
                     return None

@@ -16,6 +16,7 @@ from docs.loops import K_MAJOR, WMMA
 from gputop.cli.batch_sweep import forecast_ratio
 from gputop.cli.tables.attribution import Saving, original_prediction, predicted, saved_time
 from gputop.cli.tables.ladder_lines import score_lines
+from gputop.planner.registry import Registry
 from gputop.results.records import TOTAL_ROWS, Row
 from gputop.util import units
 
@@ -202,10 +203,11 @@ def _dispatch(evidence: Evidence) -> Reading:
     if own is None or library is None:
         return absent(evidence, "algebra", "oracle-tf32", "dispatch")
     ours = f"{own.text} over all our own, {library.text} over all the library's"
-    view = evidence.view("dispatch")
-    theirs = [site.site for site in view.sites if site.kernel in site.library] if view else []
+    plan = evidence.plan("dispatch")
+    libraries = {kernel.name for kernel in Registry.load().kernels.values() if kernel.library}
+    theirs = [site for site, choice in plan.dispatch if choice.kernel in libraries] if plan else []
     notes = [f"the library's at {', '.join(theirs)}; ours elsewhere"] if theirs else []
-    if view and any(site.site == "attention" and not site.library for site in view.sites):
+    if not any(kernel.library for kernel in Registry.load().kernels_for("attention", "cuda")):
         notes.append(NO_LIBRARY_ATTENTION)
     both = (faster(own), faster(library))
     return Reading(ours, None if None in both else all(both), "; ".join(notes))
@@ -234,7 +236,7 @@ def _compiler(evidence: Evidence) -> Reading:
     against, capture = evidence.pair("torch-compile", "graph"), evidence.pair("flash", "graph")
     if against is None or capture is None:
         return absent(evidence, "torch-compile", "flash", "graph")
-    maths = {name: view.math for name in ("torch-compile", "graph") if (view := evidence.view(name))}
+    maths = {name: plan.math for name in ("torch-compile", "graph") if (plan := evidence.plan(name))}
     why = ""
     if len(set(maths.values())) > 1:
         why = "not like for like: " + ", ".join(f"`{name}` computes in {m}" for name, m in maths.items())

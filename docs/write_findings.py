@@ -127,7 +127,7 @@ def _source(kept: Recording) -> str:
 
 
 def _plans(kept: Recording) -> str:
-    words = [f"`{view.word}`" for view in kept.views]
+    words = [f"`{plan.word}`" for plan in kept.plans]
     return f"Plans: {', '.join(words) if len(words) <= FEW_PLANS else len(words)}."
 
 

@@ -88,7 +88,7 @@ def _parallel(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, 
 
 def _parallel_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     if dims.seq * WORD_BYTES > 48 * 1024:
-        return f"attention_parallel keeps a row of scores in 48 KiB of shared memory, and seq is {dims.seq}"
+        return f"it keeps a row of scores in 48 KiB of shared memory, and seq is {dims.seq}"
     return None
 
 
@@ -108,7 +108,7 @@ def _flash(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...
 def _flash_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     if dims.d_head not in FLASH_HEADS:
         allowed = " or ".join(map(str, FLASH_HEADS))
-        return f"attention_flash takes a d_head of {allowed}, and it is {dims.d_head}"
+        return f"it takes a d_head of {allowed}, and it is {dims.d_head}"
     return None
 
 
@@ -124,7 +124,7 @@ def _flash_warps(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launc
 
 def _flash_warps_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     if dims.d_head != WARPS_HEAD:
-        return f"attention_flash_warps takes a d_head of {WARPS_HEAD}, and it is {dims.d_head}"
+        return f"it takes a d_head of {WARPS_HEAD}, and it is {dims.d_head}"
     return None
 
 
@@ -139,7 +139,7 @@ def _flash_tensor(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Laun
 
 def _flash_tensor_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     if dims.d_head != TENSOR_HEAD:
-        return f"attention_flash_tensor takes a d_head of {TENSOR_HEAD}, and it is {dims.d_head}"
+        return f"it takes a d_head of {TENSOR_HEAD}, and it is {dims.d_head}"
     return None
 
 

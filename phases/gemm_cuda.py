@@ -1,4 +1,4 @@
-"""The cuda backend's GEMMs: one record a variant, all given the same arguments (kernels/include/args.cuh)."""
+"""The cuda backend's GEMMs: one record an entry, all given the same arguments (kernels/include/args.cuh)."""
 
 from __future__ import annotations
 
@@ -33,11 +33,10 @@ REDUCE_THREADS = 256
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One GEMM kernel at fixed tile and split."""
+    """One GEMM entry at its tile; the kernel is named as it is."""
 
-    name: str
-    source: str
     entry: str
+    source: str
     idea: str
     tile: tuple[int, int, int]
     """Output rows and columns a block, and the inner step."""
@@ -47,9 +46,11 @@ class Variant:
     maths: tuple[Math, ...] = ("fp32",)
     """Plans it may serve; fp32 arithmetic is allowed to serve a TF32 plan."""
     pipe: str = "fp32"
-    splits: int = 1
+    splits: tuple[int, ...] = ()
+    """As of `Kernel`, like `blocks_per_sm`."""
+    blocks_per_sm: int = 1
     reduce: str = ""
-    """Entry that adds the parts, where the kernel does not itself."""
+    """Entry that adds several parts, if the kernel does not itself."""
     most_tiles: int | None = None
     """Output tiles that a split kernel has arrival counters for (its MAX_TILES)."""
     exact: bool = False
@@ -120,12 +121,12 @@ def _launches(variant: Variant, task: Task, plan: Plan, dims: Dims) -> tuple[Lau
     launches: list[Launch] = []
     for part in parts(task, plan, dims):
         rows, columns = part.output.rows, part.output.columns
-        grid = (ceil(columns / variant.tile[1]), ceil(rows / variant.tile[0]), variant.splits)
-        args = arguments(part, fused, variant.splits)
+        grid = (ceil(columns / variant.tile[1]), ceil(rows / variant.tile[0]), task.splits)
+        args = arguments(part, fused, task.splits)
         launches.append(
             Launch(variant.entry, grid, variant.block, args, smem_bytes=variant.smem_bytes, pdl=variant.pdl)
         )
-        if variant.reduce:
+        if variant.reduce and task.splits > 1:
             reduce_grid = (ceil(columns / REDUCE_THREADS), rows, 1)
             launches.append(Launch(variant.reduce, reduce_grid, (REDUCE_THREADS, 1, 1), args))
     return (*launches, *(() if fused else store_launch(task)))
@@ -141,17 +142,12 @@ def _limits(variant: Variant, task: Task, plan: Plan, dims: Dims) -> str | None:
         ("columns", part.output.columns, 1 if variant.any_columns else columns),
         ("inner", task.site.inner, depth),
     )
-    why = not_multiple_of(variant.name, task.site, sizes) or too_short(
-        variant.name, task.site, variant.splits, depth
-    )
+    why = not_multiple_of(task.site, sizes) or too_short(task.site, task.splits, depth)
     if why:
         return why
     tiles = ceil(part.output.rows / variant.tile[0]) * ceil(part.output.columns / variant.tile[1])
-    if variant.splits > 1 and variant.most_tiles is not None and tiles > variant.most_tiles:
-        return (
-            f"{variant.name} has arrival counters for {variant.most_tiles} tiles, "
-            f"and {task.site.name} has {tiles}"
-        )
+    if task.splits > 1 and variant.most_tiles is not None and tiles > variant.most_tiles:
+        return f"it has arrival counters for {variant.most_tiles} tiles, and {task.site.name} has {tiles}"
     return None
 
 
@@ -160,8 +156,8 @@ def _traffic(variant: Variant, task: Task, plan: Plan, dims: Dims) -> Traffic:
     blocking = Blocking(
         variant.tile,
         x * y * z // 32,
-        variant.splits,
-        reduces=bool(variant.reduce),
+        task.splits,
+        reduces=bool(variant.reduce) and task.splits > 1,
         part_waits=variant.part_waits,
         stores=variant.stores,
         beyond=variant.beyond,
@@ -174,7 +170,7 @@ def kernel(variant: Variant) -> Kernel:
     """The variant's record."""
     entries = (variant.entry, variant.reduce) if variant.reduce else (variant.entry,)
     return Kernel(
-        name=variant.name,
+        name=variant.entry,
         backend="cuda",
         idea=variant.idea,
         covers=COVERS,
@@ -182,6 +178,8 @@ def kernel(variant: Variant) -> Kernel:
         source=variant.source,
         maths=variant.maths,
         layouts=(variant.layout,),
+        splits=variant.splits,
+        blocks_per_sm=variant.blocks_per_sm,
         fused_stores=True,
         limits=lambda task, plan, dims: _limits(variant, task, plan, dims),
         launches=lambda tasks, plan, dims: _launches(variant, tasks[0], plan, dims),
@@ -194,38 +192,42 @@ REGISTER_WAVEFRONTS = 132
 then 12 words brought in, of which those of a meet their banks twice."""
 
 
-def _split_k(splits: int) -> Variant:
-    return Variant(
-        name=f"gemm_split_k_{splits}",
-        source="gemm/06_split_k.cu",
-        entry="gemm_split_k",
-        idea=f"Register tiles with the inner axis divided among {splits} blocks, parts added in order.",
-        tile=(32, 64, 16),
-        block=(128, 1, 1),
-        loop=GemmLoop(
-            LOOP_BODIES["gemm_split_k"],
-            16,
-            wavefronts=REGISTER_WAVEFRONTS,
-            l2_waits=1,
-            dram_waits=2,
-            around=867,
-        ),
-        splits=splits,
-        reduce="gemm_split_k_reduce",
-    )
+SPLIT_K = Variant(
+    entry="gemm_split_k",
+    source="gemm/06_split_k.cu",
+    idea="Register tiles with the inner axis divided among several blocks, parts added in order.",
+    tile=(32, 64, 16),
+    block=(128, 1, 1),
+    loop=GemmLoop(
+        LOOP_BODIES["gemm_split_k"],
+        16,
+        wavefronts=REGISTER_WAVEFRONTS,
+        l2_waits=1,
+        dram_waits=2,
+        around=867,
+    ),
+    splits=(2, 4, 8),
+    blocks_per_sm=3,
+    reduce="gemm_split_k_reduce",
+)
 
 
-def _sass(shape: str, tile: tuple[int, int, int], micro_columns: int, splits: int) -> Variant:
+def _sass(
+    shape: str,
+    tile: tuple[int, int, int],
+    micro_columns: int,
+    splits: tuple[int, ...],
+    blocks_per_sm: int,
+) -> Variant:
     rows, columns, depth = tile
     warps = rows * columns // (8 * micro_columns) // 32
     # A 16-byte load takes 2 steps where neighbours share an address, as for a; else 4, as for w.
     reads = 2 * 8 * depth / 4 + 4 * micro_columns / 4 * depth
     stage_bytes = WORD_BYTES * (rows * (depth + 4) + depth * columns)
     return Variant(
-        name=f"gemm_sass_fp32_{shape}_{splits}",
-        source="gemm/08_sass_fp32.cu",
         entry=f"gemm_sass_fp32_{shape}",
-        idea=f"No predicates, staging by cp.async in two buffers, 8x{micro_columns} sums; {splits} parts.",
+        source="gemm/08_sass_fp32.cu",
+        idea=f"No predicates, staging by cp.async in two buffers, 8x{micro_columns} sums a thread.",
         tile=tile,
         block=(32 * warps, 1, 1),
         loop=GemmLoop(
@@ -236,7 +238,8 @@ def _sass(shape: str, tile: tuple[int, int, int], micro_columns: int, splits: in
             around=700,
         ),
         splits=splits,
-        reduce="gemm_sass_fp32_reduce" if splits > 1 else "",
+        blocks_per_sm=blocks_per_sm,
+        reduce="gemm_sass_fp32_reduce",
         exact=True,
         smem_bytes=2 * stage_bytes,
     )
@@ -254,12 +257,11 @@ def _wmma_smem_bytes(rows: int, depth: int, stages: int) -> int:
     return max(stages * stage_bytes, rows // 16 * WARP_TILE_BYTES)
 
 
-def _wmma(height: str, rows: int, splits: int) -> Variant:
+def _wmma(height: str, rows: int, splits: tuple[int, ...]) -> Variant:
     return Variant(
-        name=f"gemm_wmma_{height}_{splits}",
-        source="gemm/09_wmma.cu",
         entry=f"gemm_wmma_{height}",
-        idea=f"WMMA fragments in TF32 over staging by cp.async in two buffers; {splits} parts.",
+        source="gemm/09_wmma.cu",
+        idea="WMMA fragments in TF32 over staging by cp.async in two buffers.",
         tile=(rows, 64, 16),
         block=(2 * rows, 1, 1),
         loop=GemmLoop(
@@ -272,18 +274,17 @@ def _wmma(height: str, rows: int, splits: int) -> Variant:
         maths=("tf32",),
         pipe="tf32_mma",
         splits=splits,
-        reduce="gemm_wmma_reduce" if splits > 1 else "",
+        reduce="gemm_wmma_reduce",
         exact=True,
         smem_bytes=_wmma_smem_bytes(rows, 16, 2),
     )
 
 
-def _assault(height: str, rows: int, splits: int) -> Variant:
+def _assault(height: str, rows: int, splits: tuple[int, ...]) -> Variant:
     return Variant(
-        name=f"gemm_w2_assault_{height}_{splits}",
-        source="gemm/12_w2_assault.cu",
         entry=f"gemm_w2_assault_{height}",
-        idea=f"WMMA with advancing pointers, stages twice as deep and three of them; {splits} parts.",
+        source="gemm/12_w2_assault.cu",
+        idea="WMMA with advancing pointers, stages twice as deep and three of them.",
         tile=(rows, 64, 32),
         block=(2 * rows, 1, 1),
         loop=GemmLoop(
@@ -296,7 +297,7 @@ def _assault(height: str, rows: int, splits: int) -> Variant:
         maths=("tf32",),
         pipe="tf32_mma",
         splits=splits,
-        reduce="gemm_w2_assault_reduce" if splits > 1 else "",
+        reduce="gemm_w2_assault_reduce",
         exact=True,
         smem_bytes=_wmma_smem_bytes(rows, 32, 3),
     )
@@ -307,9 +308,8 @@ ONE_ROW_BEYOND = 8
 
 VARIANTS: tuple[Variant, ...] = (
     Variant(
-        name="gemm_naive",
-        source="gemm/01_naive.cu",
         entry="gemm_naive",
+        source="gemm/01_naive.cu",
         idea="One thread an output element, each walking its own row of the weight.",
         tile=(8, 32, 1),
         block=(32, 8, 1),
@@ -327,9 +327,8 @@ VARIANTS: tuple[Variant, ...] = (
         layout="row",
     ),
     Variant(
-        name="gemm_coalesced",
-        source="gemm/02_coalesced.cu",
         entry="gemm_coalesced",
+        source="gemm/02_coalesced.cu",
         idea="The naive kernel on transposed weights: a warp reads consecutive words.",
         tile=(8, 32, 1),
         block=(32, 8, 1),
@@ -338,9 +337,8 @@ VARIANTS: tuple[Variant, ...] = (
         ),
     ),
     Variant(
-        name="gemm_tiled",
-        source="gemm/03_tiled.cu",
         entry="gemm_tiled",
+        source="gemm/03_tiled.cu",
         idea="16x16 tiles staged in shared memory: each fetched word serves 16 multiply-adds.",
         tile=(16, 16, 16),
         block=(16, 16, 1),
@@ -348,9 +346,8 @@ VARIANTS: tuple[Variant, ...] = (
         loop=GemmLoop(LOOP_BODIES["gemm_tiled"], 16, wavefronts=16 + 4 * 2 + 4, dram_waits=1, around=347),
     ),
     Variant(
-        name="gemm_register_tiled",
-        source="gemm/04_register_tiled.cu",
         entry="gemm_register_tiled",
+        source="gemm/04_register_tiled.cu",
         idea="A 4x4 block of sums in each thread's registers: 8 shared loads feed 16 multiply-adds.",
         tile=(32, 64, 16),
         block=(128, 1, 1),
@@ -364,9 +361,8 @@ VARIANTS: tuple[Variant, ...] = (
         ),
     ),
     Variant(
-        name="gemm_small_tiles",
-        source="gemm/05_small_tiles.cu",
         entry="gemm_small_tiles",
+        source="gemm/05_small_tiles.cu",
         idea="Smaller tiles: more blocks with fewer warps in each, to test whether blocks were short.",
         tile=(32, 32, 16),
         block=(64, 1, 1),
@@ -375,18 +371,17 @@ VARIANTS: tuple[Variant, ...] = (
             LOOP_BODIES["gemm_small_tiles"], 16, wavefronts=REGISTER_WAVEFRONTS + 12, l2_waits=2, dram_waits=2
         ),
     ),
-    *(_split_k(splits) for splits in (2, 4, 8)),
-    *(_sass("wide", (128, 128, 16), 8, splits) for splits in (1, 2, 4, 5, 7, 11, 22)),
-    *(_sass("narrow", (128, 64, 16), 8, splits) for splits in (1, 2, 3, 4, 6, 11)),
-    *(_sass("square", (64, 64, 32), 4, splits) for splits in (1, 2, 3, 4, 5, 8, 11, 16)),
-    *(_wmma("tall", 128, splits) for splits in (1, 2, 3, 4, 6, 11)),
-    *(_wmma("short", 64, splits) for splits in (1, 2, 3, 5, 8, 11)),
-    *(_assault("tall", 128, splits) for splits in (1, 2, 3, 4, 6, 11)),
-    *(_assault("short", 64, splits) for splits in (1, 2, 3, 5, 8, 11)),
+    SPLIT_K,
+    _sass("wide", (128, 128, 16), 8, (1, 2, 4, 5, 7, 11, 22), blocks_per_sm=1),
+    _sass("narrow", (128, 64, 16), 8, (1, 2, 3, 4, 6, 11), blocks_per_sm=3),
+    _sass("square", (64, 64, 32), 4, (1, 2, 3, 4, 5, 8, 11, 16), blocks_per_sm=3),
+    _wmma("tall", 128, (1, 2, 3, 4, 6, 11)),
+    _wmma("short", 64, (1, 2, 3, 5, 8, 11)),
+    _assault("tall", 128, (1, 2, 3, 4, 6, 11)),
+    _assault("short", 64, (1, 2, 3, 5, 8, 11)),
     Variant(
-        name="gemm_one_row",
-        source="gemm/09_one_row.cu",
         entry="gemm_one_row",
+        source="gemm/09_one_row.cu",
         idea="A block of 32 warps divides the inner axis of 32 columns: for one row, all loads in flight.",
         tile=(1, 32, 1),
         block=(1024, 1, 1),

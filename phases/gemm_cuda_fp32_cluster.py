@@ -40,8 +40,8 @@ TILES = (
 )
 
 
-def _launches(tile: ClusterTile, splits: int, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
-    fused = plan.fused_stores
+def _launches(tile: ClusterTile, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+    fused, splits = plan.fused_stores, task.splits
     launches = []
     for part in parts(task, plan, dims):
         grid = (part.output.columns // tile.columns * splits, part.output.rows // ROWS, 1)
@@ -53,17 +53,17 @@ def _launches(tile: ClusterTile, splits: int, task: Task, plan: Plan, dims: Dims
     return (*launches, *(() if fused else store_launch(task)))
 
 
-def _limits(name: str, tile: ClusterTile, splits: int, task: Task, plan: Plan, dims: Dims) -> str | None:
+def _limits(tile: ClusterTile, task: Task, plan: Plan, dims: Dims) -> str | None:
     site, output = task.site, parts(task, plan, dims)[0].output
     sizes = (
         ("rows", output.rows, ROWS),
         ("columns", output.columns, tile.columns),
         ("inner", site.inner, DEPTH),
     )
-    return not_multiple_of(name, site, sizes) or too_short(name, site, splits, DEPTH)
+    return not_multiple_of(site, sizes) or too_short(site, task.splits, DEPTH)
 
 
-def _traffic(tile: ClusterTile, splits: int, task: Task, plan: Plan, dims: Dims) -> Traffic:
+def _traffic(tile: ClusterTile, task: Task, plan: Plan, dims: Dims) -> Traffic:
     """A turn is a pair of each group's four chunks of a stage: 16 inner indices for the two groups."""
     warps = THREADS // 32
     reads = 2 * (8 + tile.micro_columns) * WAVEFRONTS_PER_LOAD
@@ -75,16 +75,15 @@ def _traffic(tile: ClusterTile, splits: int, task: Task, plan: Plan, dims: Dims)
         prefetched=True,
         around=850,
     )
-    blocking = Blocking((ROWS, tile.columns, DEPTH), warps, splits, in_cluster=True, stores=1)
+    blocking = Blocking((ROWS, tile.columns, DEPTH), warps, task.splits, in_cluster=True, stores=1)
     return traffic(loop, blocking, "fp32", task, len(parts(task, plan, dims)), plan.fused_stores)
 
 
-def _kernel(tile: ClusterTile, splits: int) -> Kernel:
-    name = f"{tile.entry}_{splits}"
+def _kernel(tile: ClusterTile) -> Kernel:
     return Kernel(
-        name=name,
+        name=tile.entry,
         backend="cuda",
-        idea=f"fp32 along the inner axis, operands read two quadrants ahead; {splits} parts in a cluster.",
+        idea="fp32 along the inner axis, operands read two quadrants ahead; parts added inside a cluster.",
         covers=COVERS,
         entries=(tile.entry,),
         source="gemm/11_fp32_cluster.cu",
@@ -92,10 +91,12 @@ def _kernel(tile: ClusterTile, splits: int) -> Kernel:
         layouts=("row",),
         fused_stores=True,
         min_arch=90,
-        limits=lambda task, plan, dims: _limits(name, tile, splits, task, plan, dims),
-        launches=lambda tasks, plan, dims: _launches(tile, splits, tasks[0], plan, dims),
-        traffic=lambda tasks, plan, dims: _traffic(tile, splits, tasks[0], plan, dims),
+        splits=tile.splits,
+        blocks_per_sm=3,
+        limits=lambda task, plan, dims: _limits(tile, task, plan, dims),
+        launches=lambda tasks, plan, dims: _launches(tile, tasks[0], plan, dims),
+        traffic=lambda tasks, plan, dims: _traffic(tile, tasks[0], plan, dims),
     )
 
 
-KERNELS = tuple(_kernel(tile, splits) for tile in TILES for splits in tile.splits)
+KERNELS = tuple(map(_kernel, TILES))

@@ -52,8 +52,8 @@ TILES = (
 )
 
 
-def _launches(tile: SliceTile, splits: int, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
-    fused = plan.fused_stores
+def _launches(tile: SliceTile, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+    fused, splits = plan.fused_stores, task.splits
     launches = []
     for part in parts(task, plan, dims):
         grid = (ceil(part.output.columns / tile.columns) * splits, part.output.rows // ROWS, 1)
@@ -72,15 +72,15 @@ def _launches(tile: SliceTile, splits: int, task: Task, plan: Plan, dims: Dims) 
     return (*launches, *(() if fused else store_launch(task)))
 
 
-def _limits(name: str, tile: SliceTile, splits: int, task: Task, plan: Plan, dims: Dims) -> str | None:
+def _limits(tile: SliceTile, task: Task, plan: Plan, dims: Dims) -> str | None:
     site, output = task.site, parts(task, plan, dims)[0].output
     if output.columns < tile.columns:
-        return f"{name} needs {tile.columns} columns or more, and {site.name} has {output.columns}"
+        return f"it needs {tile.columns} columns or more, and {site.name} has {output.columns}"
     sizes = ("rows", output.rows, ROWS), ("columns", output.columns, 4), ("inner", site.inner, DEPTH)
-    return not_multiple_of(name, site, sizes) or too_short(name, site, splits * WARPS, DEPTH)
+    return not_multiple_of(site, sizes) or too_short(site, task.splits * WARPS, DEPTH)
 
 
-def _traffic(tile: SliceTile, splits: int, task: Task, plan: Plan, dims: Dims) -> Traffic:
+def _traffic(tile: SliceTile, task: Task, plan: Plan, dims: Dims) -> Traffic:
     """Every warp has its own slice of K; then eight partial tiles go through shared memory, in and out."""
     micro_columns = tile.columns // ACROSS
     reads = PAIR / 4 * (MICRO_ROWS + micro_columns) * WAVEFRONTS_PER_LOAD
@@ -93,17 +93,16 @@ def _traffic(tile: SliceTile, splits: int, task: Task, plan: Plan, dims: Dims) -
         ahead=DEPTH // PAIR * (tile.stages - 1),
         around=AROUND + round(2 * partial_wavefronts),
     )
-    blocking = Blocking((ROWS, tile.columns, DEPTH), WARPS, splits, in_cluster=splits > 1, stores=0)
+    blocking = Blocking((ROWS, tile.columns, DEPTH), WARPS, task.splits, in_cluster=task.splits > 1, stores=0)
     return traffic(loop, blocking, "fp32", task, len(parts(task, plan, dims)), plan.fused_stores)
 
 
-def _kernel(tile: SliceTile, splits: int) -> Kernel:
-    name = f"{tile.entry}_{splits}"
-    divided = f"{splits} blocks of a cluster" if splits > 1 else "one block"
+def _kernel(tile: SliceTile) -> Kernel:
     return Kernel(
-        name=name,
+        name=tile.entry,
         backend="cuda",
-        idea=f"fp32 with a slice of K for each of the eight warps of {divided}, no barrier between them.",
+        idea="fp32 with a slice of K for each of a block's eight warps, no barrier between them; parts in a "
+        "cluster.",
         covers=COVERS,
         entries=(tile.entry,),
         source="gemm/26_fp32_slices.cu",
@@ -111,10 +110,11 @@ def _kernel(tile: SliceTile, splits: int) -> Kernel:
         layouts=("row",),
         fused_stores=True,
         min_arch=90,
-        limits=lambda task, plan, dims: _limits(name, tile, splits, task, plan, dims),
-        launches=lambda tasks, plan, dims: _launches(tile, splits, tasks[0], plan, dims),
-        traffic=lambda tasks, plan, dims: _traffic(tile, splits, tasks[0], plan, dims),
+        splits=tile.splits,
+        limits=lambda task, plan, dims: _limits(tile, task, plan, dims),
+        launches=lambda tasks, plan, dims: _launches(tile, tasks[0], plan, dims),
+        traffic=lambda tasks, plan, dims: _traffic(tile, tasks[0], plan, dims),
     )
 
 
-KERNELS = tuple(_kernel(tile, splits) for tile in TILES for splits in tile.splits)
+KERNELS = tuple(map(_kernel, TILES))

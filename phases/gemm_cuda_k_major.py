@@ -17,12 +17,11 @@ WAVEFRONTS_PER_FRAGMENT = 4
 """Of one ldmatrix, which moves 512 bytes."""
 
 
-def _k_major(height: str, rows: int, stages: int, splits: int) -> Variant:
+def _k_major(height: str, rows: int, stages: int, splits: tuple[int, ...]) -> Variant:
     return Variant(
-        name=f"gemm_k_major_{height}_{splits}",
-        source="gemm/11_k_major.cu",
         entry=f"gemm_k_major_{height}",
-        idea=f"Both operands along the inner axis, fragments by ldmatrix; {splits} parts in one launch.",
+        source="gemm/11_k_major.cu",
+        idea="Both operands along the inner axis, fragments by ldmatrix; parts added in the same launch.",
         tile=(rows, 64, 32),
         block=(2 * rows, 1, 1),
         loop=GemmLoop(
@@ -65,16 +64,15 @@ FP32_TILES = (
 )
 
 
-def _fp32_k_major(tile: Fp32Tile, splits: int) -> Variant:
+def _fp32_k_major(tile: Fp32Tile) -> Variant:
     rows, depth, stages, warps = 64, 32, 2, 4
     # A turn is a stage; a load has four inner indices of a row or column.
     reads = depth / tile.groups / 4 * (8 + tile.micro_columns) * WAVEFRONTS_PER_LOAD
     return Variant(
-        name=f"gemm_fp32_k_major_{tile.name}_{splits}",
-        source="gemm/11_fp32_k_major.cu",
         entry=f"gemm_fp32_k_major_{tile.name}",
-        idea=f"fp32 with both operands along the inner axis, 8x{tile.micro_columns} sums; "
-        f"{splits} parts in one launch.",
+        source="gemm/11_fp32_k_major.cu",
+        idea=f"fp32 with both operands along the inner axis, 8x{tile.micro_columns} sums; parts added in "
+        "the same launch.",
         tile=(rows, tile.columns, depth),
         block=(32 * warps, 1, 1),
         loop=GemmLoop(
@@ -87,7 +85,8 @@ def _fp32_k_major(tile: Fp32Tile, splits: int) -> Variant:
         part_waits=0.5,
         stores=1,
         layout="row",
-        splits=splits,
+        splits=tile.splits,
+        blocks_per_sm=3,
         most_tiles=MOST_TILES,
         exact=True,
         smem_bytes=WORD_BYTES * stages * (rows + tile.columns) * (depth + 4),
@@ -97,12 +96,10 @@ def _fp32_k_major(tile: Fp32Tile, splits: int) -> Variant:
 
 def _one_row_k_major(warps: int) -> Variant:
     """`warps` of a block's 8 share a column."""
-    name = "gemm_one_row_k_major" + (f"_{warps}" if warps > 1 else "")
     shared = "One warp a column" if warps == 1 else f"{warps} warps a column, their sums added in order,"
     return Variant(
-        name=name,
+        entry="gemm_one_row_k_major" + (f"_{warps}" if warps > 1 else ""),
         source="gemm/11_one_row_k_major.cu",
-        entry=name,
         idea=f"{shared} along the inner axis: for one row, all loads in flight.",
         tile=(1, 8 // warps, 4),
         block=(256, 1, 1),
@@ -125,9 +122,9 @@ def _one_row_k_major(warps: int) -> Variant:
 
 
 VARIANTS: tuple[Variant, ...] = (
-    *(_k_major("tall", 128, 3, splits) for splits in (1, 2, 3, 4, 6, 8, 11)),
-    *(_k_major("short", 64, 4, splits) for splits in (1, 2, 3, 4, 5, 8, 11)),
-    *(_fp32_k_major(tile, splits) for tile in FP32_TILES for splits in tile.splits),
+    _k_major("tall", 128, 3, (1, 2, 3, 4, 6, 8, 11)),
+    _k_major("short", 64, 4, (1, 2, 3, 4, 5, 8, 11)),
+    *map(_fp32_k_major, FP32_TILES),
     *(_one_row_k_major(warps) for warps in (1, 2, 4, 8)),
 )
 

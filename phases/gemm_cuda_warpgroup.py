@@ -56,8 +56,8 @@ TILES = (
 )
 
 
-def _launches(tile: WarpgroupTile, splits: int, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
-    fused = plan.fused_stores
+def _launches(tile: WarpgroupTile, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+    fused, splits = plan.fused_stores, task.splits
     launches = []
     for part in parts(task, plan, dims):
         grid = (ceil(part.output.columns / tile.columns) * splits, 1, 1)
@@ -69,22 +69,22 @@ def _launches(tile: WarpgroupTile, splits: int, task: Task, plan: Plan, dims: Di
     return (*launches, *(() if fused else store_launch(task)))
 
 
-def _limits(name: str, splits: int, task: Task, plan: Plan, dims: Dims) -> str | None:
+def _limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     site, output = task.site, parts(task, plan, dims)[0].output
     if output.rows > ROWS:
-        return f"{name} takes up to {ROWS} rows, and {site.name} has {output.rows}"
+        return f"it takes up to {ROWS} rows, and {site.name} has {output.rows}"
     sizes = ("inner", site.inner, DEPTH), ("columns", output.columns, 4)
-    return not_multiple_of(name, site, sizes) or too_short(name, site, splits, DEPTH)
+    return not_multiple_of(site, sizes) or too_short(site, task.splits, DEPTH)
 
 
-def _traffic(tile: WarpgroupTile, splits: int, task: Task, products: int, fused: bool) -> Traffic:
+def _traffic(tile: WarpgroupTile, task: Task, products: int, fused: bool) -> Traffic:
     """Panels once for each tile that reads them, what they have; parts travel between SMs, not through L2.
 
     A block's copies all set out at once, so far as shared memory holds them. Its sums are ready when the
     last of its products is, each of which takes a warpgroup half a cycle a column; then come two barriers of
     the cluster and parts read from other SMs, eight at a time.
     """
-    site = task.site
+    site, splits = task.site, task.splits
     blocking = Blocking((ROWS, tile.columns, DEPTH), WARPS, splits, in_cluster=True)
     across = blocking.across(task, products)
     padded = ROWS * across * tile.columns
@@ -113,12 +113,11 @@ def _traffic(tile: WarpgroupTile, splits: int, task: Task, products: int, fused:
     )
 
 
-def _kernel(tile: WarpgroupTile, splits: int) -> Kernel:
-    name = f"{tile.entry}_{splits}"
+def _kernel(tile: WarpgroupTile) -> Kernel:
     return Kernel(
-        name=name,
+        name=tile.entry,
         backend="cuda",
-        idea=f"Hopper's wgmma on a share sent for at once; {splits} parts, added inside a cluster.",
+        idea="Hopper's wgmma on a share sent for at once; parts added inside a cluster.",
         covers=COVERS,
         entries=(tile.entry,),
         source="gemm/11_warpgroup.cu",
@@ -126,12 +125,13 @@ def _kernel(tile: WarpgroupTile, splits: int) -> Kernel:
         layouts=("row",),
         fused_stores=True,
         only_arch="sm_90",
-        limits=lambda task, plan, dims: _limits(name, splits, task, plan, dims),
-        launches=lambda tasks, plan, dims: _launches(tile, splits, tasks[0], plan, dims),
+        splits=tile.splits,
+        limits=_limits,
+        launches=lambda tasks, plan, dims: _launches(tile, tasks[0], plan, dims),
         traffic=lambda tasks, plan, dims: _traffic(
-            tile, splits, tasks[0], len(parts(tasks[0], plan, dims)), plan.fused_stores
+            tile, tasks[0], len(parts(tasks[0], plan, dims)), plan.fused_stores
         ),
     )
 
 
-KERNELS = tuple(_kernel(tile, splits) for tile in TILES for splits in tile.splits)
+KERNELS = tuple(map(_kernel, TILES))

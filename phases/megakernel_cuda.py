@@ -112,15 +112,15 @@ def _arguments(tasks: tuple[Task, ...], dims: Dims) -> tuple[Argument, ...]:
 def _limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     missing = [f"{name}=on" for name in NEEDS if not getattr(plan, name)]
     if missing:
-        return f"{NAME} needs {', '.join(missing)}"
+        return f"it needs {', '.join(missing)}"
     if dims.layers < 2:
-        return f"{NAME} needs a whole layer before the pruned one, and the model has {dims.layers}"
+        return f"it needs a whole layer before the pruned one, and the model has {dims.layers}"
     if dims.d_head != D_HEAD:
-        return f"{NAME} takes a d_head of {D_HEAD}, and it is {dims.d_head}"
+        return f"it takes a d_head of {D_HEAD}, and it is {dims.d_head}"
     site = task.site
     if site.name in PRODUCTS:
         sizes = ("rows", site.rows, TILE), ("columns", site.columns, TILE), ("inner", site.inner, DEPTH)
-        return not_multiple_of(NAME, site, sizes)
+        return not_multiple_of(site, sizes)
     return None
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from gputop.plan.types import Site
 
 
-def not_multiple_of(name: str, site: Site, sizes: Iterable[tuple[str, int, int]]) -> str | None:
-    """Why kernel `name` can't serve the site: the first (what, size, multiple) that is not one; else None."""
+def not_multiple_of(site: Site, sizes: Iterable[tuple[str, int, int]]) -> str | None:
+    """Return why a site does not suit: the first (what, size, multiple) that is not one; else None."""
     return next(
         (
-            f"{name} needs {what} a multiple of {multiple}, and {site.name} has {size}"
+            f"it needs {what} a multiple of {multiple}, and {site.name} has {size}"
             for what, size, multiple in sizes
             if size % multiple
         ),
@@ -19,8 +19,8 @@ def not_multiple_of(name: str, site: Site, sizes: Iterable[tuple[str, int, int]]
     )
 
 
-def too_short(name: str, site: Site, splits: int, depth: int) -> str | None:
-    """Why not every one of `splits` parts of the inner axis is `depth` long at least, or None."""
+def too_short(site: Site, splits: int, depth: int) -> str | None:
+    """Return why not all of `splits` parts of the inner axis are at least `depth` long, or None."""
     if site.inner >= splits * depth:
         return None
-    return f"{name} divides the inner axis by {splits}, and {site.name} has {site.inner}"
+    return f"it divides the inner axis by {splits}, and {site.name} has {site.inner}"

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from gputop.plan.types import LaunchInfo, Plan, Step, View, Workload
+    from gputop.planner.registry import Registry
     from gputop.results.records import Ceilings, DeviceFacts, Health, Tuned
     from gputop.validation.gate import TimedLogits
 
@@ -173,11 +172,11 @@ class BackendModule(Protocol):
         """None when usable here, else a sentence with the command that mends it."""
 
     def open_backend(
-        self, workload: Workload, device: str | None, say: Say, kernels_dir: Path | None = None
+        self, workload: Workload, device: str | None, say: Say, registry: Registry | None = None
     ) -> Backend:
-        """`kernels_dir`: CUDA sources of the user's, searched before our own.
+        """`registry`: what plans are made of, and the folder of CUDA sources that is searched before our own.
 
-        Unavailable when the device or a library is missing.
+        Raise Unavailable if the device or a library is missing.
         """
 
 

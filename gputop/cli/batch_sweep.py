@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gputop.cli.options import whole_number
@@ -39,7 +38,7 @@ def batch_list(text: str) -> tuple[int, ...]:
 
 def at_batches(request: PlanRequest, batches: Sequence[int]) -> list[PlanRequest]:
     """The same plan at each batch."""
-    return [replace(request, sets=(*request.sets, ("batch", str(batch)))) for batch in batches]
+    return [request.with_set("batch", str(batch)) for batch in batches]
 
 
 def batch_lines(ladder: Ladder, terminal: Terminal) -> list[str]:

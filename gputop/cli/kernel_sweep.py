@@ -10,8 +10,8 @@ from time import perf_counter
 
 from gputop.cli.exit_code import exit_code_of
 from gputop.cli.worker_session import WorkerSession
-from gputop.plan.choices import PlanView, SiteView
-from gputop.plan.types import PlanRequest
+from gputop.plan.choices import PlanView, SiteChoices
+from gputop.plan.types import KernelChoice, PlanRequest
 from gputop.results.kernel_selection import Route, Routing, judged
 from gputop.results.records import Window
 from gputop.util.errors import GputopError, UsageError, WorkerLost
@@ -20,7 +20,7 @@ BUDGET_S = 240.0
 """After so long nothing more is begun: there may be dozens of plans, each to be prepared, gated and timed."""
 OUT_OF_TIME = f"not measured: {BUDGET_S:.0f} s were over; a shorter --seconds leaves time for more"
 
-Choice = Mapping[str, str]
+Choice = Mapping[str, KernelChoice]
 """Site -> the candidate that stands in for the plan's own kernel there."""
 Clock = Callable[[], float]
 """Seconds from some moment on."""
@@ -39,12 +39,13 @@ class Router:
         self._bench, self._request, self._clock = bench, request, clock
         self._ends_s = math.inf
         self._view = bench.client.resolve(request)
-        self._sites = [site for site in self._view.sites if site.kernel not in site.fusing]
+        every = [bench.client.choices(request, site.site) for site in self._view.sites]
+        self._sites = [site for site in every if not site.own.fuses]
         if not any(map(_others, self._sites)):
             raise UsageError(
                 f"No site of {self._view.word} can take another kernel: there is nothing to route."
             )
-        self._routes: dict[tuple[str, str], Route] = {}
+        self._routes: dict[tuple[str, KernelChoice], Route] = {}
 
     @property
     def view(self) -> PlanView:
@@ -98,33 +99,37 @@ class Router:
             self._keep(site, kernel)
             self._routes[site, kernel] = self._routes[site, kernel].measured(delta)
 
-    def _keep(self, site: str, kernel: str, *, status: str = "") -> None:
-        library = next(kernel in view.library for view in self._sites if view.site == site)
-        self._routes[site, kernel] = Route(site, kernel, library, incumbent=False, status=status)
+    def _keep(self, site: str, kernel: KernelChoice, *, status: str = "") -> None:
+        candidates = next(view.candidates for view in self._sites if view.site == site)
+        library = next(candidate.library for candidate in candidates if candidate.choice == kernel)
+        self._routes[site, kernel] = Route(site, str(kernel), library, incumbent=False, status=status)
 
     def _asking(self, choice: Choice) -> PlanRequest:
         """Every site is named, in pass order: a phase's entry would serve its other sites too."""
         uses = ((site.site, choice.get(site.site, site.kernel)) for site in self._sites)
         return replace(self._request, uses=(*self._request.uses, *uses))
 
-    def _of(self, site: SiteView) -> list[Route]:
+    def _of(self, site: SiteChoices) -> list[Route]:
         """The site's own kernel, then its candidates."""
         others = [self._routes[site.site, kernel] for kernel in _others(site)]
         time_s = next((route.incumbent_s for route in others if route.incumbent_s is not None), None)
         own = Route(
-            site.site, site.kernel, site.kernel in site.library, incumbent=True, time_s=time_s,
+            site.site, str(site.kernel), site.own.library, incumbent=True, time_s=time_s,
             incumbent_s=time_s, ratio=None if time_s is None else 1.0,
         )  # fmt: skip
         return [own, *others]
 
 
-def _others(site: SiteView) -> tuple[str, ...]:
+def _others(site: SiteChoices) -> tuple[KernelChoice, ...]:
     """Kernels that can stand there in place of the plan's own, and nowhere else with it."""
-    out = {site.kernel, *site.fusing, *(name for name, _ in site.refused)}
-    return tuple(name for name in site.candidates if name not in out)
+    return tuple(
+        candidate.choice
+        for candidate in site.candidates
+        if candidate.choice != site.kernel and not candidate.fuses
+    )
 
 
-def _choices(sites: list[SiteView]) -> Iterator[Choice]:
+def _choices(sites: list[SiteChoices]) -> Iterator[Choice]:
     """As many plans as the longest list of candidates."""
     for index in range(max(len(_others(site)) for site in sites)):
         yield {site.site: _others(site)[index] for site in sites if index < len(_others(site))}

@@ -15,7 +15,7 @@ from gputop.util.errors import UsageError, unknown_name
 from gputop.util.input_file import files_below
 
 if TYPE_CHECKING:
-    from gputop.plan.types import PlanRequest, Workload
+    from gputop.plan.types import KernelChoice, PlanRequest, Workload
 
 DEFAULT_WINDOWS = 1
 LONGEST_WINDOW_S = 86_400.0
@@ -54,8 +54,8 @@ def add_change_options(parser: argparse._ActionsContainer) -> None:
         help="flip a toggle of the plan (repeatable)",
     )  # fmt: skip
     parser.add_argument(
-        "--use", dest="uses", action="append", default=[], type=_pair("SITE=KERNEL"), metavar="SITE=KERNEL",
-        help="choose the kernel of a site (repeatable)",
+        "--use", dest="uses", action="append", default=[], type=_use, metavar="SITE=KERNEL[/SPLITS]",
+        help="choose the kernel of a site, and into how many parts it divides the inner axis (repeatable)",
     )  # fmt: skip
     parser.add_argument(
         "--kernels", dest="kernels_dir", metavar="DIR", help="your own .cu files, each in place of ours there"
@@ -209,6 +209,17 @@ def _word(text: str) -> str:
     except UsageError as error:
         raise ArgumentTypeError(str(error)) from None
     return text
+
+
+def _use(text: str) -> tuple[str, KernelChoice]:
+    """A site with its kernel."""
+    from gputop.plan.plan_string import parse_choice
+
+    site, kernel = _pair("SITE=KERNEL")(text)
+    try:
+        return site, parse_choice(kernel)
+    except UsageError as error:
+        raise ArgumentTypeError(str(error)) from None
 
 
 def _pair(form: str) -> Callable[[str], tuple[str, str]]:

@@ -12,6 +12,7 @@ from gputop.cli.options import with_changes
 from gputop.cli.worker_session import WorkerSession
 from gputop.plan.choices import RungView
 from gputop.plan.types import PlanRequest
+from gputop.results.recorded_plan import recorded
 from gputop.results.recording import (
     THE_BATCHES,
     THE_LADDER,
@@ -92,7 +93,7 @@ class Recorder:
             yield self._refusal(rung.id, self._reason(error))
             return
         self._gates[rung.id] = gate
-        yield PlanLine(view=view)
+        yield PlanLine(view=recorded(view))
         yield GateLine(plan=view.word, gate=gate)
 
     def partners(

@@ -141,7 +141,7 @@ def _blocks(
     for layer, group in groupby(steps, key=lambda entry: entry.layer):
         lines: list[str] = []
         for entry in group:
-            lines.append(f"// {entry.title}: {entry.step.kernel.name}")
+            lines.append(f"// {entry.title}: {entry.step.choice}")
             place = Place(entry.step.site, entry.step.tasks[0].layer, workspaces)
             for launch in entry.launches:
                 lines += _launch_lines(entry.step, launch, plan, sources, place)

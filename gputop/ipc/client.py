@@ -27,10 +27,13 @@ from gputop.ipc.protocol import (
     Calibrated,
     Check,
     Checked,
+    ChoicesListed,
+    Closing,
     Event,
     Failed,
     Hello,
     LadderDone,
+    ListChoices,
     Measure,
     Measured,
     MeasureLadder,
@@ -42,7 +45,7 @@ from gputop.ipc.protocol import (
     Resolved,
     Stop,
 )
-from gputop.plan.choices import PlanView
+from gputop.plan.choices import PlanView, SiteChoices
 from gputop.plan.types import PlanRequest, Workload
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, Gate, Window
@@ -51,7 +54,9 @@ from gputop.util.child_environment import child_environment
 from gputop.util.errors import GateFailed, GputopError, Unavailable, UsageError, WorkerLost
 
 OnProgress = Callable[[str], None]
-ClosingEvent = TypeVar("ClosingEvent", Opened, Resolved, Measured, LadderDone, Checked, Calibrated)
+ClosingEvent = TypeVar(
+    "ClosingEvent", Opened, Resolved, ChoicesListed, Measured, LadderDone, Checked, Calibrated
+)
 
 HANDSHAKE_S = 60.0
 """A cold start over ssh reads a whole Python environment from disk."""
@@ -170,9 +175,7 @@ class Client:
         self.hello = event
         return event
 
-    def call(
-        self, request: Request, *, on_progress: OnProgress | None = None
-    ) -> Opened | Resolved | Measured | LadderDone | Checked | Calibrated:
+    def call(self, request: Request, *, on_progress: OnProgress | None = None) -> Closing:
         """Send a request (its id is stamped here) and wait for its closing event.
 
         Raise UsageError, Unavailable or GateFailed for what the worker refused; WorkerLost if it died, lost
@@ -210,6 +213,10 @@ class Client:
 
     def resolve(self, request: PlanRequest) -> PlanView:
         return self._ask(Resolve(request=request), Resolved, None).view
+
+    def choices(self, request: PlanRequest, site: str) -> SiteChoices:
+        """Which kernels can serve one site of a plan, and why the others can't."""
+        return self._ask(ListChoices(request=request, site=site), ChoicesListed, None).choices
 
     def measure(
         self,
@@ -311,9 +318,7 @@ class Client:
             raise WorkerLost(f"The worker answered {type(request).__name__} with {type(event).__name__}.")
         return event
 
-    def _answer(
-        self, process: WorkerProcess, request: Request, on_progress: OnProgress | None
-    ) -> Opened | Resolved | Measured | LadderDone | Checked | Calibrated:
+    def _answer(self, process: WorkerProcess, request: Request, on_progress: OnProgress | None) -> Closing:
         """Events of this request until the one that closes it."""
         assert not isinstance(request, Stop | Bye)
         patience_s = self.silence_s

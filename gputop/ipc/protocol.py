@@ -1,8 +1,8 @@
 """The contract between client and worker: typed JSON lines, one message a line, validated on both sides.
 
 The worker greets with `Hello`. Each request carries an id; its answer is any number of `Progress`
-events with that id, then exactly one closing event (`Opened`, `Resolved`, `Measured`, `LadderDone`,
-`Checked`, `Calibrated`, `Failed`). `Stop` and `Bye` have no answer.
+events with that id, then exactly one closing event (`Opened`, `Resolved`, `ChoicesListed`, `Measured`,
+`LadderDone`, `Checked`, `Calibrated`, `Failed`). `Stop` and `Bye` have no answer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from gputop.plan.choices import PlanView, RungView
+from gputop.plan.choices import PlanView, RungView, SiteChoices
 from gputop.plan.types import PlanRequest, Workload
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
@@ -19,7 +19,7 @@ from gputop.util.errors import UsageError
 from gputop.util.json_decode import BrokenJson, decode_json
 from gputop.util.printable import printable
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +39,14 @@ class Open(Message, tag="open", frozen=True, kw_only=True):
 class Resolve(Message, tag="resolve", frozen=True, kw_only=True):
     id: int = 0
     request: PlanRequest
+
+
+class ListChoices(Message, tag="list-choices", frozen=True, kw_only=True):
+    """Which kernels can serve one site of a plan."""
+
+    id: int = 0
+    request: PlanRequest
+    site: str
 
 
 class Measure(Message, tag="measure", frozen=True, kw_only=True):
@@ -84,7 +92,7 @@ class Bye(Message, tag="bye", frozen=True, kw_only=True):
     """The worker gives everything back and exits 0."""
 
 
-Request = Open | Resolve | Measure | MeasureLadder | Check | Calibrate | Stop | Bye
+Request = Open | Resolve | ListChoices | Measure | MeasureLadder | Check | Calibrate | Stop | Bye
 
 
 class Hello(Message, tag="hello", frozen=True, kw_only=True):
@@ -114,6 +122,11 @@ class Opened(Message, tag="opened", frozen=True, kw_only=True):
 class Resolved(Message, tag="resolved", frozen=True, kw_only=True):
     id: int
     view: PlanView
+
+
+class ChoicesListed(Message, tag="choices-listed", frozen=True, kw_only=True):
+    id: int
+    choices: SiteChoices
 
 
 class Measured(Message, tag="measured", frozen=True, kw_only=True):
@@ -148,7 +161,9 @@ class Failed(Message, tag="failed", frozen=True, kw_only=True):
     """The device context is lost: the client must start a new worker."""
 
 
-Event = Hello | Progress | Opened | Resolved | Measured | LadderDone | Checked | Calibrated | Failed
+Closing = Opened | Resolved | ChoicesListed | Measured | LadderDone | Checked | Calibrated
+"""What a request that was done is answered with."""
+Event = Hello | Progress | Closing | Failed
 
 T = TypeVar("T")
 

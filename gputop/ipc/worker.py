@@ -27,10 +27,12 @@ from gputop.ipc.protocol import (
     Calibrated,
     Check,
     Checked,
+    ChoicesListed,
     Event,
     Failed,
     Hello,
     LadderDone,
+    ListChoices,
     Measure,
     Measured,
     MeasureLadder,
@@ -222,6 +224,9 @@ class _Worker:
                 return self._open(request, say)
             case Resolve():
                 return Resolved(id=request.id, view=self._opened().view(request.request))
+            case ListChoices():
+                choices = self._opened().choices(request.request, request.site)
+                return ChoicesListed(id=request.id, choices=choices)
             case Measure():
                 window = self._opened().measure(
                     request.current,

@@ -1,8 +1,13 @@
-"""Plans as a front end lists them: what can be chosen, and why something can't. Frozen records."""
+"""What a front end lists: plans as they stand, what can be changed on them, and why something can't.
+
+Frozen records.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from gputop.plan.types import KernelChoice, Math, Plan, PlanRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,27 +27,71 @@ class SiteView:
     """A dispatch entry as it stands on a plan."""
 
     site: str
-    kernel: str
-    candidates: tuple[str, ...]
+    kernel: KernelChoice
+    others: tuple[str, ...] = ()
+    """Other kernels that take such a task, in some number of parts. Whether the whole plan allows them is for
+    `SiteChoices` to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A kernel that can serve a site, and the plan with it."""
+
+    choice: KernelChoice
+    request: PlanRequest
+    fuses: bool = False
+    """Whether it takes other sites along."""
+    library: bool = False
+    """Whether it is a vendor's library."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteChoices:
+    """Every kernel of a site's phase, as the plan stands: what can serve it, and why the rest can't."""
+
+    site: str
+    kernel: KernelChoice
+    candidates: tuple[Candidate, ...]
+    """The plan's own kernel among them."""
     refused: tuple[tuple[str, str], ...] = ()
-    """kernel -> why it can't serve this site on this plan."""
-    fusing: tuple[str, ...] = ()
-    """Candidates that take other sites along."""
-    library: tuple[str, ...] = ()
-    """Candidates that are a vendor's library."""
+    """Kernel -> why it can't serve the site, in any number of parts."""
+
+    @property
+    def own(self) -> Candidate:
+        """The candidate that the plan has."""
+        return next(candidate for candidate in self.candidates if candidate.choice == self.kernel)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
     """A resolved plan as a front end shows it."""
 
-    word: str
-    rung: str
-    batch: int
-    math: str
+    plan: Plan
     toggles: tuple[ToggleView, ...]
     sites: tuple[SiteView, ...]
     need_bytes: int | None = None
+
+    @property
+    def request(self) -> PlanRequest:
+        """The fewest words that ask for it."""
+        return self.plan.request
+
+    @property
+    def word(self) -> str:
+        """Those words as a plan string."""
+        return self.plan.word
+
+    @property
+    def rung(self) -> str:
+        return self.plan.rung
+
+    @property
+    def batch(self) -> int:
+        return self.plan.batch
+
+    @property
+    def math(self) -> Math:
+        return self.plan.math
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Sizes are element counts, bytes end in `_bytes`, seconds in `_s`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from gputop.plan.traffic import Traffic, Work
@@ -130,6 +130,8 @@ class Task:
     embed: `tokens embedding position`. A role that the plan does without is absent."""
     output: View
     relu: bool = False
+    splits: int = 1
+    """Parts into which the kernel is to divide the inner axis: the plan's choice of those that it offers."""
 
     def operand(self, role: str) -> View | WeightView | None:
         """The operand in this role, or None."""
@@ -193,6 +195,11 @@ class Kernel:
     """Functions in `source`; for cpu the function in the cpu backend's kernel table."""
     source: str = ""
     """`<family>/<nn>_<idea>.cu` below kernels/; empty for cpu and library kernels."""
+    splits: tuple[int, ...] = ()
+    """Into how many parts it can divide the inner axis, from the fewest; empty if it divides nothing. Which
+    of them a plan chose stands in the task (`Task.splits`), and is written `name/splits`."""
+    blocks_per_sm: int = 1
+    """With `splits`: how many blocks an SM should get if a plan does not say into how many parts."""
     fuses: bool = False
     stamped: bool = False
     """With `fuses`: it writes every task's output to memory and notes when each of its tasks ends, so that
@@ -217,6 +224,18 @@ class Kernel:
     """Given the tasks it covers in one go: one task, or with `fuses` several in pass order."""
     traffic: Callable[[tuple[Task, ...], Plan, Dims], Traffic] | None = None
     """Of one such go."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelChoice:
+    """A kernel by name, and into how many parts it divides the inner axis."""
+
+    kernel: str
+    splits: int | None = None
+    """None if the kernel divides nothing, and in a request that leaves the number to the resolver."""
+
+    def __str__(self) -> str:
+        return self.kernel if self.splits is None else f"{self.kernel}/{self.splits}"
 
 
 KernelKind = Literal["gemm", "attention", "pointwise", "other"]
@@ -248,13 +267,39 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """A plan as a user asks for it, not yet resolved."""
+
+    rung: str
+    sets: tuple[tuple[str, str], ...] = ()
+    """Toggle -> value."""
+    uses: tuple[tuple[str, KernelChoice], ...] = ()
+    """Site or phase -> kernel."""
+
+    def with_set(self, toggle: str, value: str) -> PlanRequest:
+        """The same with a toggle set, whatever it was set to."""
+        kept = tuple(item for item in self.sets if item[0] != toggle)
+        return replace(self, sets=(*kept, (toggle, value)))
+
+    def __str__(self) -> str:
+        """The plan string that parses to it: RUNG[,TOGGLE=VALUE...][,SITE:KERNEL[/SPLITS]...]."""
+        sets = (f"{name}={value}" for name, value in self.sets)
+        uses = (f"{site}:{choice}" for site, choice in self.uses)
+        return ",".join((self.rung, *sets, *uses))
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that fixes a runnable pass."""
+    """Everything that fixes a runnable pass.
+
+    Two plans are equal if they are the same pass, whatever rung and changes led to it.
+    """
 
     backend: str
-    rung: str
-    dispatch: tuple[tuple[str, str], ...]
-    """Every site of the pass -> kernel name."""
+    request: PlanRequest = field(compare=False)
+    """Its rung with the fewest changes that give this plan."""
+    dispatch: tuple[tuple[str, KernelChoice], ...]
+    """Every site of the pass -> kernel."""
     layout: Layout = "row"
     math: Math = "fp32"
     fold: bool = False
@@ -271,8 +316,16 @@ class Plan:
     batch: int = 1
     peer: str = ""
     """A framework that runs the whole pass instead of our kernels."""
-    word: str = ""
-    """How `compare` would spell this plan: RUNG[,TOGGLE=VALUE...][,SITE:KERNEL...]."""
+
+    @property
+    def rung(self) -> str:
+        """Id of the rung that it was asked for by."""
+        return self.request.rung
+
+    @property
+    def word(self) -> str:
+        """The plan string, as `compare` takes it and files name it."""
+        return str(self.request)
 
     def change(self, **fields: Any) -> Plan:
         return replace(self, **fields)
@@ -289,6 +342,11 @@ class Step:
     def site(self) -> str:
         """`w1`, or for a fused kernel `ln2+w1`; a site that occurs several times stands once."""
         return "+".join(dict.fromkeys(task.site.name for task in self.tasks))
+
+    @property
+    def choice(self) -> KernelChoice:
+        """The kernel with its number of parts, as plans and tables name it."""
+        return KernelChoice(self.kernel.name, self.tasks[0].splits if self.kernel.splits else None)
 
     def apart(self) -> tuple[Step, ...]:
         """One step a task where the kernel stamps its tasks, else this one: what is checked and timed."""
@@ -363,15 +421,6 @@ class Toggle:
     """As written on the command line; empty: a positive integer."""
     doc: str
     backends: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PlanRequest:
-    """A plan as a user asks for it, not yet resolved."""
-
-    rung: str
-    sets: tuple[tuple[str, str], ...] = ()
-    uses: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

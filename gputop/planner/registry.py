@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
 from operator import add
@@ -13,29 +13,28 @@ from typing import Self, TypeVar
 
 from gputop import phases as bridge
 from gputop.plan.traffic import NOTHING, Work
-from gputop.plan.types import Dims, Kernel, Launch, Phase, Plan, Rung, Site, Step, Task, Toggle
+from gputop.plan.types import (
+    Dims,
+    Kernel,
+    KernelChoice,
+    Launch,
+    Phase,
+    Plan,
+    Rung,
+    Site,
+    Step,
+    Task,
+    Toggle,
+)
 from gputop.util import paths
 from gputop.util.errors import UsageError, unknown_name
 
-K = TypeVar("K")
 T = TypeVar("T")
 
 MEASURING = "measure/"
 """Sources that measure the device and compute no phase: theirs is the cuda backend."""
-MOST_FORMS = 64
-"""Passes of which something is remembered, which differ in more than their kernels."""
-
-
-def memoize_bounded(known: dict[K, T], key: K, make: Callable[[], T]) -> T:
-    """What is known under a key, made where it is not; all is forgotten once there are `MOST_FORMS`.
-
-    A screen asks for thousands of plans that differ in one entry.
-    """
-    if key not in known:
-        if len(known) == MOST_FORMS:
-            known.clear()
-        known[key] = make()
-    return known[key]
+PLACES = ("before", "layer", "after")
+"""Where a phase can stand in a pass, in order (`Phase.place`)."""
 
 
 @dataclass(frozen=True)
@@ -78,35 +77,29 @@ class Registry:
 
     def kernels_for(self, phase: str, backend: str) -> tuple[Kernel, ...]:
         """Every kernel of a backend that computes the phase, alone or fused with others."""
-        known = self._kernels_for
-        if (phase, backend) not in known:
-            known[phase, backend] = tuple(k for k in self.phase(phase).kernels if k.backend == backend)
-        return known[phase, backend]
+        return tuple(kernel for kernel in self.phase(phase).kernels if kernel.backend == backend)
 
     def sites(self, dims: Dims, pruned: bool, folded: bool = False) -> tuple[Site, ...]:
         """Every site of a pass, in the order in which they first run."""
-        return tuple(dict.fromkeys(site for site, _ in self._instances(dims, pruned, folded)))
+        before, layer, after = (self._placed(place, dims, pruned, folded) for place in PLACES)
+        return (*before, *sorted(layer, key=lambda site: site.layers[0]), *after)
 
     def work(self, sites: Iterable[Site], dims: Dims) -> Work:
         """Of all instances of the sites."""
         works = (self.phase(site.phase).work(site, dims).times(site.count) for site in sites)
         return reduce(add, works, NOTHING)
 
+    def site_task(self, site: Site, plan: Plan, dims: Dims) -> Task:
+        """The first task at a site, as it is timed."""
+        return self.phase(site.phase).task(site, site.layers[0], plan, dims, False)
+
     def pass_tasks(self, plan: Plan, dims: Dims, keep_layers: bool) -> tuple[Task, ...]:
-        """Every task of a pass in order. `keep_layers`: each layer writes its own slots.
-
-        Which kernels the plan chooses is nothing to a task, and not told to it.
-        """
-        form = plan.change(rung="", word="", dispatch=())
-
-        def made() -> tuple[Task, ...]:
-            by_name = {phase.name: phase for phase in self.phases}
-            return tuple(
-                by_name[site.phase].task(site, layer, form, dims, keep_layers)
-                for site, layer in self._instances(dims, plan.prune, plan.fold)
-            )
-
-        return memoize_bounded(self._tasks, (form, dims, keep_layers), made)
+        """Every task of a pass in order. `keep_layers`: each layer writes its own slots."""
+        by_name = {phase.name: phase for phase in self.phases}
+        return tuple(
+            by_name[site.phase].task(site, layer, plan, dims, keep_layers)
+            for site, layer in self._instances(dims, plan.prune, plan.fold)
+        )
 
     def steps(self, plan: Plan, dims: Dims, keep_layers: bool = False) -> tuple[Step, ...]:
         """The pass as launches see it: a fusing kernel takes its consecutive tasks together.
@@ -120,44 +113,25 @@ class Registry:
         steps: list[Step] = []
         first = 0
         while first < len(tasks):
-            kernel = self.kernel(dispatch[tasks[first].site.name])
+            choice = dispatch[tasks[first].site.name]
+            kernel = self.kernel(choice.kernel)
             last = _fused_end(kernel, tasks, first, dispatch) if kernel.fuses else first + 1
-            steps.append(Step(kernel, tasks[first:last]))
+            steps.append(Step(kernel, tuple(divided(task, choice) for task in tasks[first:last])))
             first = last
         return tuple(steps)
 
-    @cached_property
-    def _kernels_for(self) -> dict[tuple[str, str], tuple[Kernel, ...]]:
-        """What `kernels_for` has found: a screen asks it for thousands of plans."""
-        return {}
+    def _placed(self, place: str, dims: Dims, pruned: bool, folded: bool) -> Iterable[Site]:
+        """The sites of the phases at one place of the pass, phase by phase."""
+        phases = (phase for phase in self.phases if phase.place == place)
+        return (replace(site, folded=folded) for phase in phases for site in phase.sites(dims, pruned))
 
-    @cached_property
-    def _tasks(self) -> dict[tuple[Plan, Dims, bool], tuple[Task, ...]]:
-        """What `pass_tasks` has found, likewise."""
-        return {}
-
-    @cached_property
-    def _placed(self) -> dict[tuple[Dims, bool, bool], tuple[tuple[Site, int], ...]]:
-        """What `_instances` has found, likewise."""
-        return {}
-
-    def _instances(self, dims: Dims, pruned: bool, folded: bool) -> tuple[tuple[Site, int], ...]:
+    def _instances(self, dims: Dims, pruned: bool, folded: bool) -> Iterable[tuple[Site, int]]:
         """(site, layer) of every task in pass order."""
-        form = dims, pruned, folded
-        if form not in self._placed:
-            self._placed[form] = tuple(self._place(*form))
-        return self._placed[form]
-
-    def _place(self, dims: Dims, pruned: bool, folded: bool) -> Iterable[tuple[Site, int]]:
-        placed: dict[str, list[Site]] = {"before": [], "layer": [], "after": []}
-        for phase in self.phases:
-            placed[phase.place] += (replace(site, folded=folded) for site in phase.sites(dims, pruned))
-        yield from ((site, 0) for site in placed["before"])
+        before, layers, after = (tuple(self._placed(place, dims, pruned, folded)) for place in PLACES)
+        yield from ((site, 0) for site in before)
         for layer in range(dims.layers):
-            for site in placed["layer"]:
-                if site.layers[0] <= layer < site.layers[1]:
-                    yield site, layer
-        yield from ((site, 0) for site in placed["after"])
+            yield from ((site, layer) for site in layers if site.layers[0] <= layer < site.layers[1])
+        yield from ((site, 0) for site in after)
 
     def faults(self, launches: Iterable[tuple[Kernel, Launch]] = ()) -> tuple[str, ...]:
         """What keeps the registry from being total, a sentence each; empty when nothing does.
@@ -210,16 +184,28 @@ class Registry:
         yield from (f"{source} has no record" for source in sorted(unused))
 
 
+def divided(task: Task, choice: KernelChoice) -> Task:
+    """The task as the chosen kernel is given it."""
+    return task if choice.splits is None else replace(task, splits=choice.splits)
+
+
+def launches_of(step: Step, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+    """What a step launches; nothing if its kernel has no launches."""
+    return step.kernel.launches(step.tasks, plan, dims) if step.kernel.launches else ()
+
+
 def _by_name(kind: str, name: str, table: dict[str, T]) -> T:
     if name not in table:
         raise unknown_name(kind, name, table)
     return table[name]
 
 
-def _fused_end(kernel: Kernel, tasks: tuple[Task, ...], first: int, dispatch: dict[str, str]) -> int:
+def _fused_end(
+    kernel: Kernel, tasks: tuple[Task, ...], first: int, dispatch: Mapping[str, KernelChoice]
+) -> int:
     """Where the run of tasks that a fusing kernel takes from `first` on ends."""
     end = first
-    while end < len(tasks) and dispatch[tasks[end].site.name] == kernel.name:
+    while end < len(tasks) and dispatch[tasks[end].site.name].kernel == kernel.name:
         end += 1
         closes = tasks[end - 1].site.phase == kernel.covers[-1]
         if closes and (end == len(tasks) or tasks[end].site.phase != kernel.covers[-1]):

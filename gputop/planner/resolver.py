@@ -1,35 +1,40 @@
-"""The catalog: from a plan as asked for to a plan that can run, or the sentence why it can't."""
+"""From a plan as asked for to a plan that can run, or the sentence why it can't."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from math import prod
 
 from gputop.model.workloads import WORKLOADS
-from gputop.plan.choices import SiteView, ToggleView
-from gputop.plan.plan_string import format_word, parse_word
+from gputop.plan.plan_string import parse_choice
+from gputop.plan.toggles import toggle_text, toggle_value
 from gputop.plan.types import (
     Dims,
     Kernel,
+    KernelChoice,
     Launch,
     Plan,
     PlanRequest,
     Rung,
-    Site,
     Step,
     Task,
-    Toggle,
     Workload,
 )
-from gputop.planner.registry import Registry, memoize_bounded
+from gputop.planner.dispatch import (
+    Dispatch,
+    Entry,
+    check_none_hidden,
+    differing_entries,
+    phase_of_names,
+    served,
+)
+from gputop.planner.grid_limits import check_grids
+from gputop.planner.registry import Registry, divided, launches_of
 from gputop.util.errors import UsageError, unknown_name
 
-MOST_BATCH = 4096
-LARGEST_GRID = (2**31 - 1, 65535, 65535)
-"""Blocks that a launch can have along x, y and z on every CUDA device (CUDA programming guide)."""
+SM_COUNT = 132
+"""Of an H100 or H200: what a number of parts is chosen for if no device is at hand."""
 PEER_TOGGLES = ("math", "batch")
 """What can be asked of a framework that organises the pass itself."""
 
@@ -45,17 +50,20 @@ class Resolver(Registry):
 
     arch: str | None = None
     """`sm_90`: of the device at hand. Without it every kernel counts as able to run."""
+    sm_count: int = SM_COUNT
     fixed: Mapping[str, str] = field(default_factory=dict)
     """Toggle -> why it can't be set on this machine, whatever a plan says of it."""
 
-    def on(self, arch: str | None, fixed: Mapping[str, str] | None = None) -> Resolver:
-        """Return this catalog for a device of `arch`, on which the toggles in `fixed` can't be set."""
-        return replace(self, arch=arch, fixed=fixed or {})
+    def on(
+        self, arch: str | None, sm_count: int | None = None, fixed: Mapping[str, str] | None = None
+    ) -> Resolver:
+        """Return this resolver for a device of `arch`, on which the toggles in `fixed` can't be set."""
+        return replace(self, arch=arch, sm_count=sm_count or SM_COUNT, fixed=fixed or {})
 
     def resolve(self, request: PlanRequest, dims: Dims, backend: str) -> Plan:
-        """The plan that a request means on a model of `dims` (whose batch the plan overrides).
+        """Return the plan that a request means on a model of `dims` (whose batch the plan overrides).
 
-        Rung by rung from the first, then the request's sets, then its uses. UsageError for an unknown
+        Rung by rung from the first, then the request's sets, then its uses. Raise UsageError for an unknown
         name, with the nearest, and for a combination that can't hold, with why.
         """
         rung = self.rung(request.rung)
@@ -66,38 +74,58 @@ class Resolver(Registry):
             )
         self._check_not_fixed(rung)
         chain = self._chain(rung)
-        base = Plan(backend, rung.id, ()).change(**dict(pair for r in chain for pair in r.fields))
+        base = Plan(backend, PlanRequest(rung.id), ())
+        base = base.change(**dict(pair for r in chain for pair in r.fields))
         plan = base
         for name, value in request.sets:
             plan = self._set(plan, name, value)
-        sites = self.sites(replace(dims, batch=plan.batch), plan.prune)
-        if plan.peer:
-            if request.uses:
-                raise UsageError(f"{rung.id} is {plan.peer}'s own pass: no kernel of it can be chosen.")
-            sites = ()
-        given = self._given(chain, plan, dims, sites)
-        uses = [self._use(name, kernel, plan, dims, sites) for name, kernel in request.uses]
-        chosen = _dispatch(sites, uses, given)
-        plan = plan.change(dispatch=tuple((site.name, chosen[site.name]) for site in sites))
-        self._check(plan, replace(dims, batch=plan.batch))
-        sets = self._differing_sets(base, plan)
-        word = PlanRequest(rung.id, sets, self._differing_uses(sites, given, chosen))
-        return plan.change(word=format_word(word))
+        dims = replace(dims, batch=plan.batch)
+        uses: tuple[Entry, ...] = ()
+        if plan.peer and request.uses:
+            raise UsageError(f"{rung.id} is {plan.peer}'s own pass: no kernel of it can be chosen.")
+        if not plan.peer:
+            tasks = self.site_tasks(plan, dims)
+            given = self._dispatch(tasks, self._rung_entries(chain, plan, dims, tasks), {}, plan, dims)
+            chosen = self._asked(request.uses, given, tasks, plan, dims)
+            plan = plan.change(dispatch=tuple(chosen.items()))
+            self._check(plan, dims, tasks)
+            sites = [task.site for task in tasks.values()]
+            uses = differing_entries(sites, given, chosen, self.kernel)
+        return plan.change(request=PlanRequest(rung.id, self._differing_sets(base, plan), uses))
 
-    def request(self, plan: Plan) -> PlanRequest:
-        """What a resolved plan's word asks for: to be changed and resolved again."""
-        return parse_word(plan.word)
+    def site_tasks(self, plan: Plan, dims: Dims) -> dict[str, Task]:
+        """Return every site of a plan with its first task, in pass order."""
+        sites = self.sites(dims, plan.prune, plan.fold)
+        return {site.name: self.site_task(site, plan, dims) for site in sites}
 
-    def toggle_views(self, plan: Plan, dims: Dims) -> tuple[ToggleView, ...]:
-        """Every toggle as it stands on this plan, with each value that can't hold and why."""
-        return tuple(self._toggle_view(toggle, plan, dims) for toggle in self.toggles)
+    def able_splits(
+        self, kernel: Kernel, task: Task, plan: Plan, dims: Dims, asked: int | None = None
+    ) -> Iterator[int | None]:
+        """Yield every number of parts in which a kernel takes a task, of those offered or the one asked for.
 
-    def site_views(self, plan: Plan, dims: Dims) -> tuple[SiteView, ...]:
-        """Every dispatch entry with all kernels of its phase, and why some can't serve."""
-        phases = {site.name: site.phase for site in self.sites(dims, plan.prune)}
-        return tuple(
-            self._site_view(site, phases[site], kernel, plan, dims) for site, kernel in plan.dispatch
-        )
+        That is None if it takes the task and divides nothing.
+        """
+        trials: Sequence[int | None] = (kernel.splits or (None,)) if asked is None else (asked,)
+        for splits in trials:
+            if self.refusal(kernel, divided(task, KernelChoice(kernel.name, splits)), plan, dims) is None:
+                yield splits
+
+    def takes(self, kernel: Kernel, task: Task, plan: Plan, dims: Dims, splits: int | None = None) -> bool:
+        """Whether a kernel takes a task, in the number of parts asked for or in any that it offers."""
+        return any(True for _ in self.able_splits(kernel, task, plan, dims, splits))
+
+    def default_splits(self, kernel: Kernel, task: Task, plan: Plan, dims: Dims) -> int | None:
+        """Return into how many parts a kernel divides a task if nobody says; None if it divides nothing.
+
+        As many as leave no SM more blocks than the kernel's record asks for (`blocks_per_sm`), so that all
+        parts run side by side. The fewest if that is too many, or if it takes the task in no way.
+        """
+        if not kernel.splits:
+            return None
+        able = [n for n in self.able_splits(kernel, task, plan, dims) if n is not None]
+        room = self.sm_count * kernel.blocks_per_sm
+        fitting = [n for n in able if _blocks(kernel, replace(task, splits=n), plan, dims) <= room]
+        return max(fitting, default=min(able or kernel.splits))
 
     def faults(self, launches: Iterable[tuple[Kernel, Launch]] = ()) -> tuple[str, ...]:
         """As the registry's, over the launches of every rung too; and each rung resolves at gpt2-small."""
@@ -126,43 +154,8 @@ class Resolver(Registry):
         plan = self.resolve(PlanRequest(rung.id), workload.dims, rung.backend)
         dims = plan_dims(workload, plan)
         for step in self.steps(plan, dims):
-            for launch in _launches(step, plan, dims):
+            for launch in launches_of(step, plan, dims):
                 yield step.kernel, launch
-
-    def _toggle_view(self, toggle: Toggle, plan: Plan, dims: Dims) -> ToggleView:
-        value = _text(toggle, getattr(plan, toggle.field))
-        asked = self.request(plan)
-        trials = (
-            (other, replace(asked, sets=(*asked.sets, (toggle.name, other)))) for other in toggle.values
-        )
-        refused = self._refusals((trial for trial in trials if trial[0] != value), plan, dims)
-        return ToggleView(toggle.name, value, toggle.values, refused, toggle.doc)
-
-    def _site_view(self, site: str, phase: str, kernel: str, plan: Plan, dims: Dims) -> SiteView:
-        asked = self.request(plan)
-        kernels = self.kernels_for(phase, plan.backend)
-        names = tuple(candidate.name for candidate in kernels)
-        trials = ((name, replace(asked, uses=(*asked.uses, (site, name)))) for name in names)
-        refused = self._refusals((trial for trial in trials if trial[0] != kernel), plan, dims)
-        return SiteView(
-            site,
-            kernel,
-            names,
-            refused,
-            fusing=tuple(candidate.name for candidate in kernels if candidate.fuses),
-            library=tuple(candidate.name for candidate in kernels if candidate.library),
-        )
-
-    def _refusals(
-        self, trials: Iterable[tuple[str, PlanRequest]], plan: Plan, dims: Dims
-    ) -> tuple[tuple[str, str], ...]:
-        refused = []
-        for name, request in trials:
-            try:
-                self.resolve(request, dims, plan.backend)
-            except UsageError as error:
-                refused.append((name, str(error)))
-        return tuple(refused)
 
     def _chain(self, rung: Rung) -> tuple[Rung, ...]:
         chain = [rung]
@@ -170,44 +163,82 @@ class Resolver(Registry):
             chain.insert(0, self.rung(chain[0].before))
         return tuple(chain)
 
-    def _given(
-        self, chain: tuple[Rung, ...], plan: Plan, dims: Dims, sites: tuple[Site, ...]
-    ) -> dict[str, str]:
-        """Site -> kernel as the rung has it, before what a request changes."""
-        return memoize_bounded(
-            self._rungs_own,
-            (plan, dims),
-            lambda: _dispatch(sites, self._rung_uses(chain, plan, dims, sites), {}),
-        )
-
-    @cached_property
-    def _rungs_own(self) -> dict[tuple[Plan, Dims], dict[str, str]]:
-        """What `_given` has found."""
-        return {}
-
-    def _rung_uses(
-        self, chain: tuple[Rung, ...], plan: Plan, dims: Dims, sites: tuple[Site, ...]
-    ) -> list[tuple[str, Kernel]]:
+    def _rung_entries(
+        self, chain: tuple[Rung, ...], plan: Plan, dims: Dims, tasks: Mapping[str, Task]
+    ) -> list[Entry]:
         """The chain's entries; one for a site that this plan does not have waits for a plan that has it."""
-        present = {name for site in sites for name in (site.name, site.phase)}
-        uses: list[tuple[str, Kernel]] = []
-        for name, choice in (entry for rung in chain for entry in rung.use if entry[0] in present):
-            if isinstance(choice, str):
-                uses.append(self._use(name, choice, plan, dims, sites))
-            else:
-                kernels = [self._use(name, kernel, plan, dims, sites)[1] for kernel in choice]
-                served = _served(name, kernels[0], sites)
-                uses += [(site.name, self._first_able(kernels, site, plan, dims)) for site in served]
-        return uses
+        sites = [task.site for task in tasks.values()]
+        names = phase_of_names(sites)
+        entries: list[Entry] = []
+        for name, named in (entry for rung in chain for entry in rung.use if entry[0] in names):
+            if isinstance(named, str):
+                choice = parse_choice(named)
+                self._chosen_kernel((name, choice), plan, dims, names)
+                entries.append((name, choice))
+                continue
+            choices = [parse_choice(text) for text in named]
+            kernels = [self._chosen_kernel((name, choice), plan, dims, names) for choice in choices]
+            for site in served(name, kernels[0], sites):
+                able = (
+                    choice
+                    for choice, kernel in zip(choices, kernels, strict=True)
+                    if self.takes(kernel, tasks[site], plan, dims, choice.splits)
+                )
+                # If none can serve the site, the last one's refusal says why.
+                entries.append((site, next(able, choices[-1])))
+        return entries
 
-    def _first_able(self, kernels: list[Kernel], site: Site, plan: Plan, dims: Dims) -> Kernel:
-        """The first that can serve the site here; the last where none can, for it says why."""
-        dims = replace(dims, batch=plan.batch)
-        task = self.phase(site.phase).task(site, site.layers[0], plan, dims, False)
-        return next((k for k in kernels if self._refusal(k, task, plan, dims) is None), kernels[-1])
+    def _asked(
+        self, uses: Sequence[Entry], given: Dispatch, tasks: Mapping[str, Task], plan: Plan, dims: Dims
+    ) -> dict[str, KernelChoice]:
+        """The dispatch after a request's entries. UsageError for names of nothing, for one without effect."""
+        sites = [task.site for task in tasks.values()]
+        names = phase_of_names(sites)
+        kernels = [self._chosen_kernel(use, plan, dims, names) for use in uses]
+        check_none_hidden(
+            uses, [served(name, kernel, sites) for (name, _), kernel in zip(uses, kernels, strict=True)]
+        )
+        return self._dispatch(tasks, uses, given, plan, dims)
 
-    def _refusal(self, kernel: Kernel, task: Task, plan: Plan, dims: Dims) -> str | None:
-        """Why a kernel can't take a task under this plan on this device, or None."""
+    def _dispatch(
+        self, tasks: Mapping[str, Task], entries: Iterable[Entry], start: Dispatch, plan: Plan, dims: Dims
+    ) -> dict[str, KernelChoice]:
+        """Site -> kernel after the entries, in pass order, with the number of parts where none was named."""
+        table = dict(start)
+        sites = [task.site for task in tasks.values()]
+        for name, choice in entries:
+            table.update(dict.fromkeys(served(name, self.kernel(choice.kernel), sites), choice))
+        for site, choice in table.items():
+            if choice.splits is None:
+                splits = self.default_splits(self.kernel(choice.kernel), tasks[site], plan, dims)
+                table[site] = replace(choice, splits=splits)
+        return {site: table[site] for site in tasks}
+
+    def _check(self, plan: Plan, dims: Dims, tasks: Mapping[str, Task]) -> None:
+        """UsageError when some kernel can't take its tasks."""
+        steps = self._site_steps(plan, dims, tasks)
+        for step in steps:
+            for task in step.tasks:
+                why = self.refusal(step.kernel, task, plan, dims)
+                if why:
+                    raise UsageError(f"{step.choice} can't serve {task.site.name}: {why}.")
+        check_grids(self, steps, plan, dims)
+        if plan.pdl and not any(launch.pdl for step in steps for launch in launches_of(step, plan, dims)):
+            raise UsageError("pdl=on: no kernel of this plan supports programmatic dependent launch.")
+        if plan.fused_stores and not any(step.kernel.fused_stores for step in steps):
+            raise UsageError(
+                "fused_stores=on: no kernel of this plan can store bias, ReLU and residual itself."
+            )
+
+    def _site_steps(self, plan: Plan, dims: Dims, tasks: Mapping[str, Task]) -> tuple[Step, ...]:
+        """A step for each site; with a kernel that fuses, those of two layers, which have every site."""
+        kernels = {site: self.kernel(choice.kernel) for site, choice in plan.dispatch}
+        if any(kernel.fuses for kernel in kernels.values()):
+            return self.steps(plan, replace(dims, layers=min(dims.layers, 2)))
+        return tuple(Step(kernels[site], (divided(tasks[site], choice),)) for site, choice in plan.dispatch)
+
+    def refusal(self, kernel: Kernel, task: Task, plan: Plan, dims: Dims) -> str | None:
+        """Return why a kernel can't take a task under this plan on this device, or None."""
         if self.arch and kernel.only_arch and kernel.only_arch != self.arch:
             return f"its instructions exist on {kernel.only_arch} only, and this device is {self.arch}"
         if self.arch and kernel.backend == "cuda" and int(self.arch.removeprefix("sm_")) < kernel.min_arch:
@@ -238,7 +269,7 @@ class Resolver(Registry):
 
     def _set(self, plan: Plan, name: str, text: str) -> Plan:
         toggle = self.toggle(name)
-        value = _value(toggle, text)
+        value = toggle_value(toggle, text)
         if value == getattr(plan, toggle.field):
             return plan
         if name in self.fixed:
@@ -251,156 +282,41 @@ class Resolver(Registry):
             raise UsageError(f"{name}={text}: {plan.rung} organises its own pass; only {can} can be set.")
         return plan.change(**{toggle.field: value})
 
-    def _use(
-        self, name: str, kernel_name: str, plan: Plan, dims: Dims, sites: tuple[Site, ...]
-    ) -> tuple[str, Kernel]:
-        phases = {site.name: site.phase for site in sites} | {site.phase: site.phase for site in sites}
-        if name not in phases:
+    def _chosen_kernel(self, entry: Entry, plan: Plan, dims: Dims, names: Mapping[str, str]) -> Kernel:
+        """The kernel of an entry; `names`: what an entry may be for, with its phase.
+
+        UsageError for a site, kernel or number of parts that there is not, with what there is.
+        """
+        name, choice = entry
+        if name not in names:
             if name in {site.name for site in self.sites(dims, not plan.prune)}:
                 needed = "prune=off" if plan.prune else "prune=on"
                 raise UsageError(f"This plan has no site {name}: it exists with {needed} (--set {needed}).")
-            raise unknown_name("site", name, phases)
-        allowed = {kernel.name: kernel for kernel in self.kernels_for(phases[name], plan.backend)}
-        if kernel_name in allowed:
-            return name, allowed[kernel_name]
-        if kernel_name in self.kernels:
-            other = self.kernels[kernel_name]
+            raise unknown_name("site", name, names)
+        kernel = self.kernels.get(choice.kernel)
+        if kernel is None or kernel.backend != plan.backend or names[name] not in kernel.covers:
+            allowed = sorted(other.name for other in self.kernels_for(names[name], plan.backend))
+            if kernel is None:
+                raise unknown_name(f"kernel for {name}", choice.kernel, allowed)
             raise UsageError(
-                f"{kernel_name} can't serve {name} on {plan.backend}: it computes {', '.join(other.covers)} "
-                f"on {other.backend}. Allowed: {', '.join(sorted(allowed))}."
+                f"{choice.kernel} can't serve {name} on {plan.backend}: it computes "
+                f"{', '.join(kernel.covers)} on {kernel.backend}. Allowed: {', '.join(allowed)}."
             )
-        raise unknown_name(f"kernel for {name}", kernel_name, allowed)
-
-    def _check(self, plan: Plan, dims: Dims) -> None:
-        """UsageError when some kernel can't take its tasks. Two layers show every site there is."""
-        steps = self.steps(plan, replace(dims, layers=min(dims.layers, 2)))
-        for step in steps:
-            for task in step.tasks:
-                why = self._refusal(step.kernel, task, plan, dims)
-                if why:
-                    raise UsageError(f"{step.kernel.name} can't serve {task.site.name}: {why}.")
-        self._check_grids(steps, plan, dims)
-        if plan.pdl and not any(launch.pdl for step in steps for launch in _launches(step, plan, dims)):
-            raise UsageError("pdl=on: no kernel of this plan supports programmatic dependent launch.")
-        if plan.fused_stores and not any(step.kernel.fused_stores for step in steps):
-            raise UsageError(
-                "fused_stores=on: no kernel of this plan can store bias, ReLU and residual itself."
-            )
-
-    def _check_grids(self, steps: Iterable[Step], plan: Plan, dims: Dims) -> None:
-        """UsageError when a launch has more blocks than a grid can have, with the batch that fits all."""
-        form = plan.change(rung="", word="", dispatch=())
-        of_steps = memoize_bounded(
-            self._over_grids, (form, dims), dict[tuple[str, str], tuple[int, str] | None]
-        )
-        found: list[tuple[int, str]] = []
-        for step in steps:
-            key = step.kernel.name, step.tasks[0].site.name
-            if key not in of_steps:
-                of_steps[key] = self._over_grid(step, plan, dims)
-            over = of_steps[key]
-            found += [over] if over else []
-        if found:
-            raise UsageError(min(found)[1])
-
-    def _over_grid(self, step: Step, plan: Plan, dims: Dims) -> tuple[int, str] | None:
-        """The largest batch that a step's launches have room for, 0 for none, and why this one has none."""
-        over = _over_grid(step, plan, dims)
-        if over is None:
-            return None
-        launch, axis = over
-        batches = range(1, dims.batch + 1)
-        fits = bisect_left(batches, True, key=lambda batch: self._is_over_grid(step, plan, dims, batch))
-        mends = (
-            f"the largest batch that fits is {fits}" if fits else f"no batch fits with a seq of {dims.seq}"
-        )
-        return fits, (
-            f"{step.kernel.name} can't serve {step.site}: {launch.entry} would have {launch.grid[axis]} "
-            f"blocks along {'xyz'[axis]}, where a grid has at most {LARGEST_GRID[axis]}; {mends}."
-        )
-
-    def _is_over_grid(self, step: Step, plan: Plan, dims: Dims, batch: int) -> bool:
-        """Whether the step would have too many blocks at another batch."""
-        plan, dims = plan.change(batch=batch), replace(dims, batch=batch)
-        sites = {site.name: site for site in self.sites(dims, plan.prune)}
-        tasks = tuple(
-            self.phase(task.site.phase).task(sites[task.site.name], task.layer, plan, dims, False)
-            for task in step.tasks
-        )
-        return _over_grid(Step(step.kernel, tasks), plan, dims) is not None
-
-    @cached_property
-    def _over_grids(self) -> dict[tuple[Plan, Dims], dict[tuple[str, str], tuple[int, str] | None]]:
-        """What `_over_grid` has found, by kernel and the site that it begins with."""
-        return {}
+        if choice.splits is not None and choice.splits not in kernel.splits:
+            offered = ", ".join(f"{kernel.name}/{splits}" for splits in kernel.splits)
+            what = f"It is offered as {offered}." if offered else "It divides nothing: leave the number out."
+            raise UsageError(f"There is no {choice} for {name}. {what}")
+        return kernel
 
     def _differing_sets(self, base: Plan, plan: Plan) -> tuple[tuple[str, str], ...]:
         return tuple(
-            (toggle.name, _text(toggle, getattr(plan, toggle.field)))
+            (toggle.name, toggle_text(getattr(plan, toggle.field)))
             for toggle in self.toggles
             if getattr(plan, toggle.field) != getattr(base, toggle.field)
         )
 
-    def _differing_uses(
-        self, sites: tuple[Site, ...], base: dict[str, str], wanted: dict[str, str]
-    ) -> tuple[tuple[str, str], ...]:
-        """The fewest entries, in pass order, that turn the rung's dispatch into the wanted one."""
-        entries = []
-        current = base
-        for site in sites:
-            if current[site.name] != wanted[site.name]:
-                entry = (site.name, wanted[site.name])
-                entries.append(entry)
-                current = _dispatch(sites, [(site.name, self.kernel(wanted[site.name]))], current)
-        return tuple(entries)
 
-
-def _launches(step: Step, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
-    return step.kernel.launches(step.tasks, plan, dims) if step.kernel.launches else ()
-
-
-def _over_grid(step: Step, plan: Plan, dims: Dims) -> tuple[Launch, int] | None:
-    """The first launch with more blocks along an axis than a grid can have, and which axis."""
-    for launch in _launches(step, plan, dims):
-        for axis, most in enumerate(LARGEST_GRID):
-            if launch.grid[axis] > most:
-                return launch, axis
-    return None
-
-
-def _dispatch(
-    sites: tuple[Site, ...], uses: Iterable[tuple[str, Kernel]], start: dict[str, str]
-) -> dict[str, str]:
-    """Site -> kernel after the entries, in order. A phase's entry serves all its sites."""
-    table = dict(start)
-    for name, kernel in uses:
-        table.update((site.name, kernel.name) for site in _served(name, kernel, sites))
-    return table
-
-
-def _served(name: str, kernel: Kernel, sites: tuple[Site, ...]) -> list[Site]:
-    """The sites that an entry is for: the phase's or the one named, and a fusing kernel's others with it."""
-    phases = kernel.covers if kernel.fuses else ()
-    named = [site for site in sites if name in (site.phase, site.name)]
-    if any(site.phase == name for site in named):
-        return [site for site in sites if site.phase == name or site.phase in phases]
-    layers = {site.layers for site in named}
-    return [site for site in sites if site in named or (site.phase in phases and site.layers in layers)]
-
-
-def _value(toggle: Toggle, text: str) -> Any:
-    """The plan field's value that a toggle's word means. UsageError for any other word."""
-    if toggle.values:
-        if text not in toggle.values:
-            raise UsageError(f"{toggle.name}={text!r}: {toggle.name} is one of {', '.join(toggle.values)}.")
-        return text == "on" if "on" in toggle.values else text
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MOST_BATCH:
-        raise UsageError(f"{toggle.name}={text!r}: {toggle.name} is a whole number from 1 to {MOST_BATCH}.")
-    return int(text)
-
-
-def _text(toggle: Toggle, value: Any) -> str:
-    """A plan field's value as the toggle's word."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return str(value)
+def _blocks(kernel: Kernel, task: Task, plan: Plan, dims: Dims) -> int:
+    """Thread blocks of the launch that does a task's work; 0 if the kernel launches nothing."""
+    launches = launches_of(Step(kernel, (task,)), plan, dims)
+    return prod(launches[0].grid) if launches else 0

@@ -19,10 +19,12 @@ import msgspec
 
 from gputop import __version__
 from gputop.phases import rungs
-from gputop.plan.choices import PlanView, RungView
-from gputop.plan.types import Workload
+from gputop.plan.choices import RungView
+from gputop.plan.plan_string import FORMER
+from gputop.plan.types import Plan, Workload
 from gputop.results import recording_checks
 from gputop.results.ladder import Ladder, LadderEntry, PredictedGain
+from gputop.results.recorded_plan import RecordedPlan, plan_of, refused_values, respelled_plan
 from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
 from gputop.results.residual import reconciled
 from gputop.util import install_hints
@@ -65,7 +67,7 @@ class Header(_Line, tag="header", frozen=True, kw_only=True):
 class PlanLine(_Line, tag="plan", frozen=True, kw_only=True):
     """A plan as it resolved, before its first window."""
 
-    view: PlanView
+    view: RecordedPlan
 
 
 class GateLine(_Line, tag="gate", frozen=True, kw_only=True):
@@ -113,7 +115,9 @@ class Recording:
     """A recording as read."""
 
     header: Header
-    views: tuple[PlanView, ...]
+    plans: tuple[Plan, ...]
+    refused: Mapping[str, Mapping[tuple[str, str], str]]
+    """By the plan's word: toggle and value -> why it could not hold on that plan."""
     gates: Mapping[str, Gate]
     """By the plan's word."""
     windows: tuple[Window, ...]
@@ -137,6 +141,8 @@ class _FirstLook(msgspec.Struct):
 KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Line))
 
 _UPGRADE = f"Install a newer one: {install_hints.upgrade(install_hints.DISTRIBUTION)}."
+_FORMER = re.compile(FORMER.pattern.encode())
+_OF_PLAN = b'{"kind":"plan",'
 _lines = msgspec.json.Decoder(Line)
 _first_looks = msgspec.json.Decoder(_FirstLook)
 
@@ -212,7 +218,7 @@ def decode(text: bytes, source: str, number: int, version: str = __version__) ->
     `version`: of the gputop that wrote it. What only a newer one knows is told apart from damage.
     """
     try:
-        return decode_json(_lines, text)
+        return _with_todays_names(text)
     except BrokenJson as error:
         where, kind = f"{source}, line {number}", _first_look(text).kind
         if kind and kind not in KINDS:
@@ -220,6 +226,17 @@ def decode(text: bytes, source: str, number: int, version: str = __version__) ->
         if _is_newer(version):
             raise UsageError(f"{where}: not understood ({error}), {_by_a_newer(version)}") from error
         raise UsageError(f"{where}: broken ({error}).") from error
+
+
+def _with_todays_names(text: bytes) -> Line:
+    """A line with kernels as they are named today.
+
+    Older lines of plans list hundreds of kernels that nothing asks for: only what is kept of them is respelled.
+    """
+    if not text.startswith(_OF_PLAN):
+        return decode_json(_lines, _FORMER.sub(rb"\1/\2", text))
+    line = decode_json(_lines, text)
+    return PlanLine(view=respelled_plan(line.view)) if isinstance(line, PlanLine) else line
 
 
 def _header(text: bytes, source: str) -> Header:
@@ -274,7 +291,7 @@ class _Reading:
 
     def __init__(self, header: Header) -> None:
         self._header = header
-        self._views: dict[str, PlanView] = {}
+        self._views: dict[str, RecordedPlan] = {}
         self._gates: dict[str, Gate] = {}
         self._windows: list[Window] = []
         self._refusals: dict[str, str] = {}
@@ -326,9 +343,11 @@ class _Reading:
                 pass
 
     def recording(self) -> Recording:
+        backend = self._header.device.backend
         return Recording(
             header=self._header,
-            views=tuple(self._views.values()),
+            plans=tuple(plan_of(view, backend) for view in self._views.values()),
+            refused={word: refused_values(view) for word, view in self._views.items()},
             gates=self._gates,
             windows=tuple(self._windows),
             ladder=self._ladder,

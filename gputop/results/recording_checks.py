@@ -18,11 +18,10 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from gputop.model.workloads import check_sizes
-from gputop.plan.choices import PlanView
-from gputop.plan.plan_string import parse_word
 from gputop.plan.types import Verdict
 from gputop.results import ceiling_checks
 from gputop.results.ladder import Ladder, LadderEntry
+from gputop.results.recorded_plan import RecordedPlan, plan_of
 from gputop.results.records import (
     SCHEMA_PHASES,
     TOTAL_ROWS,
@@ -83,10 +82,10 @@ def header_faults(header: Header) -> Iterator[str]:
             yield f"rung {rung.id!r} builds on itself"
 
 
-def view_faults(view: PlanView, header: Header) -> Iterator[str]:
-    """A plan as it resolved: what a screen offers of it must be there once, and what serves it among that."""
+def view_faults(view: RecordedPlan, header: Header) -> Iterator[str]:
+    """A plan as it resolved: each toggle and site is there once, and can be read."""
     try:
-        asked = parse_word(view.word)
+        asked = plan_of(view, header.device.backend)
     except UsageError as error:
         yield str(error).rstrip(".")
         return
@@ -98,14 +97,7 @@ def view_faults(view: PlanView, header: Header) -> Iterator[str]:
     yield from _twice("toggle", [toggle.name for toggle in view.toggles])
     yield from _twice("site", [site.site for site in view.sites])
     for toggle in view.toggles:
-        yield from _twice(f"a value of {toggle.name}", toggle.values)
         yield from _twice(f"a refused value of {toggle.name}", [value for value, _ in toggle.refused])
-    for site in view.sites:
-        refused = [name for name, _ in site.refused]
-        yield from _twice(f"a kernel for {site.site}", site.candidates)
-        yield from _twice(f"a refused kernel for {site.site}", refused)
-        if site.kernel not in site.candidates or site.kernel in refused:
-            yield f"{site.kernel} serves {site.site}, and is none of those that can"
 
 
 def gate_faults(gate: Gate) -> Iterator[str]:
@@ -123,7 +115,7 @@ def gate_faults(gate: Gate) -> Iterator[str]:
             yield f"gate {gate.status} with {error}"
 
 
-def window_faults(window: Window, header: Header, views: Mapping[str, PlanView]) -> Iterator[str]:
+def window_faults(window: Window, header: Header, views: Mapping[str, RecordedPlan]) -> Iterator[str]:
     """One window; `views`: the plans of the lines before it, by their word."""
     yield from _occasion_faults(window, header)
     yield from _figures("window", window)
@@ -170,7 +162,7 @@ def _identity(device: DeviceFacts) -> tuple[str, ...]:
     return device.backend, device.name, device.uuid or ""
 
 
-def _lane_faults(lane: PlanResult, window: Window, view: PlanView, seq: int) -> Iterator[str]:
+def _lane_faults(lane: PlanResult, window: Window, view: RecordedPlan, seq: int) -> Iterator[str]:
     name = f"plan {lane.plan!r}"
     if lane.rung != view.rung:
         yield f"{name} is of rung {view.rung!r} and of {lane.rung!r}"

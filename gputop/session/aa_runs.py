@@ -39,7 +39,7 @@ def copies_for_pair(
     while len(held) < 2 + wanted:
         if not bench.lanes.room_for(plan):
             return _lanes(held[2:]), ("A/A floor: no memory for more copies of the pinned plan",)
-        held.append(bench.lanes.get(plan, say, copy=len(held), held=held))
+        held.append(bench.lanes.get(plan, say, copy=f"A/A {len(held)}", held=held))
     return _lanes(held[2:]), ()
 
 
@@ -58,7 +58,7 @@ def copies_for_ladder(
         known = pass_s >= SHORT_PASS_S and bench.noise.count(plan.word) >= ENOUGH
         if known or pass_s > LONG_PASS_S or not bench.lanes.room_for(plan):
             continue
-        held.append(bench.lanes.get(plan, say, copy=1, held=held))
+        held.append(bench.lanes.get(plan, say, copy="A/A", held=held))
         found += [(rung, copy) for copy in _lanes(held[-1:])]
     return found
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gputop.perf import roofline
+from gputop.plan.toggles import toggle_text
 from gputop.plan.types import Dims, Plan, PlanRequest
+from gputop.planner.plan_views import kernel_flips
 from gputop.planner.resolver import Resolver
 from gputop.results.records import Row
 from gputop.session.cost_model import SiteModel
@@ -109,18 +111,16 @@ def _gains(
 
 def _flips(catalog: Resolver, plan: Plan, dims: Dims, worst: str) -> Iterator[tuple[str, PlanRequest]]:
     """Every toggle's other values; other kernels at the site itself, and any that fuses elsewhere."""
-    asked = catalog.request(plan)
-    for toggle in catalog.toggle_views(plan, dims):
-        refused = dict(toggle.refused)
-        for value in toggle.values:
-            if toggle.name != "math" and value != toggle.value and value not in refused:
-                yield f"{toggle.name}={value}", replace(asked, sets=(*asked.sets, (toggle.name, value)))
-    phases = {site.name: site.phase for site in catalog.sites(dims, plan.prune)}
-    for site, kernel in plan.dispatch:
-        reaches = site in worst.split("+") or catalog.kernel(kernel).fuses
-        for other in catalog.kernels_for(phases[site], plan.backend):
-            if other.name != kernel and (reaches or other.fuses):
-                yield f"{site}:{other.name}", replace(asked, uses=(*asked.uses, (site, other.name)))
+    for toggle in catalog.toggles:
+        value = toggle_text(getattr(plan, toggle.field))
+        for other in toggle.values:
+            if toggle.name != "math" and other != value:
+                yield f"{toggle.name}={other}", plan.request.with_set(toggle.name, other)
+    for site, own in plan.dispatch:
+        reaches = site in worst.split("+") or catalog.kernel(own.kernel).fuses
+        for kernel, choice, request in kernel_flips(catalog, plan, dims, site):
+            if choice != own and (reaches or kernel.fuses):
+                yield f"{site}:{choice}", request
 
 
 def _saved_s(before: SiteModel, after: Iterable[SiteModel], row: Row) -> float:

@@ -26,14 +26,14 @@ class SessionContext:
         self.backend = backend
         self.workload = backend.workload
         self.facts = replace(backend.facts(), cpu_quota_cores=cgroups.cpu_quota())
-        self.catalog = catalog.on(self.facts.arch, backend.fixed_toggles())
+        self.catalog = catalog.on(self.facts.arch, self.facts.sm_count, backend.fixed_toggles())
         self.versions = f"gputop {__version__}, {self.facts.versions}"
         self.lanes = PreparedLanes(backend, self.catalog)
         self.noise = NoiseFloors(backend.aa_minimum)
         self.windows = 0
         """Windows begun so far."""
         self._ceilings: Ceilings | None = None
-        self._neighbours: dict[tuple[str, str], tuple[advice.Neighbour, ...]] = {}
+        self._neighbours: dict[tuple[Plan, str], tuple[advice.Neighbour, ...]] = {}
         """By plan and the site that is to spend less."""
 
     def resolve(self, request: PlanRequest) -> Plan:
@@ -79,7 +79,7 @@ class SessionContext:
         worst = advice.worst_site(rows)
         if plan.peer or worst is None:
             return ""
-        key = (plan.word, worst)
+        key = (plan, worst)
         if key not in self._neighbours:
             self._neighbours[key] = advice.neighbours(
                 self.catalog,

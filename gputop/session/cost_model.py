@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gputop.perf import roofline
 from gputop.perf.roofline import Floor, Mode, Terms
 from gputop.plan.traffic import NOTHING, Traffic, Work
-from gputop.plan.types import Dims, Kernel, KernelKind, LaunchInfo, Plan, Site, Step
+from gputop.plan.types import Dims, Kernel, KernelChoice, KernelKind, LaunchInfo, Plan, Site, Step
 from gputop.results import breakdown
 from gputop.results.records import Ceilings, DeviceFacts
 
@@ -40,6 +40,7 @@ class SiteModel:
     phases: tuple[str, ...]
     kind: KernelKind
     kernel: Kernel
+    choice: KernelChoice
     count: int
     work: Work
     traffic: Traffic | None
@@ -128,6 +129,7 @@ def _site_model(
         phases=tuple(dict.fromkeys(task.site.phase for task in tasks)),
         kind=breakdown.kind_of(catalog.phase(task.site.phase).kind for task in tasks),
         kernel=kernel,
+        choice=steps[0].choice,
         count=count,
         work=work,
         traffic=traffic,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gputop.perf import paired_stats
-from gputop.plan.types import Plan, Rung
+from gputop.plan.types import KernelChoice, Plan, Rung
 from gputop.results.ladder import LadderEntry, PredictedGain
 from gputop.results.records import Breakdown, Gate, Tuned
 from gputop.session import paired_comparison
@@ -48,9 +48,9 @@ def entries(
     )
 
 
-def kernel_names(plan: Plan) -> tuple[str, ...]:
+def kernels_of(plan: Plan) -> tuple[KernelChoice, ...]:
     """The kernels of its dispatch, once each, in pass order."""
-    return tuple(dict.fromkeys(kernel for _, kernel in plan.dispatch))
+    return tuple(dict.fromkeys(choice for _, choice in plan.dispatch))
 
 
 def _entry(
@@ -66,7 +66,7 @@ def _entry(
         number=rung.number,
         kind=rung.kind,
         idea=rung.idea,
-        kernels=kernel_names(climb.plan),
+        kernels=tuple(map(str, kernels_of(climb.plan))),
         gate=climb.gate,
         binds=climb.binds,
         files=climb.files,

@@ -16,7 +16,7 @@ from gputop.results.records import Gate
 from gputop.session import aa_runs, interference, kernel_breakdown, ladder_entries
 from gputop.session.context import SessionContext
 from gputop.session.cost_model import Machine, modelled_s
-from gputop.session.ladder_entries import LadderMeasurement, kernel_names
+from gputop.session.ladder_entries import LadderMeasurement, kernels_of
 from gputop.session.peer_forecast import OwnPlanTiming, peer_forecast
 from gputop.session.prepared_plans import PreparedLane
 from gputop.session.rows import PlanModel, dominant_term, host_bound, shape_tax, site_binds
@@ -45,6 +45,22 @@ def measure_ladder(
 
     One that can't be prepared is an entry with the reason, unless that holds of them all.
     """
+    try:
+        return _measure(bench, plans, seconds, stop, say, check_phases=check_phases)
+    finally:
+        # Copies of the next window must lie elsewhere to tell what placement is worth.
+        bench.lanes.drop_copies()
+
+
+def _measure(
+    bench: SessionContext,
+    plans: Sequence[Plan],
+    seconds: float | None,
+    stop: Stop,
+    say: Say,
+    *,
+    check_phases: bool,
+) -> Ladder:
     time_utc = datetime.now(UTC).isoformat(timespec="seconds")
     bench.windows += 1
     lanes, refused = _prepare(bench, plans, check_phases, say)
@@ -87,8 +103,11 @@ def _prepare(
     lanes: dict[str, PreparedLane] = {}
     errors: dict[str, GputopError] = {}
     for plan in plans:
+        # Two rungs may be one pass on this device: each has a lane, as each has an entry.
+        named_before = any(lane.plan == plan for lane in lanes.values())
         try:
-            lane = bench.lanes.get(plan, say, held=lanes.values())
+            copy = plan.word if named_before else ""
+            lane = bench.lanes.get(plan, say, copy=copy, held=lanes.values())
             if check_phases or not lane.gate.ok:
                 bench.lanes.check_phases(lane, say)
             lanes[plan.word] = lane
@@ -116,23 +135,20 @@ def _sample(
     """What ended it, and whose copies gave the A/A floors."""
     if not lanes:
         return ("ended by: no rung passes its gate",)
-    try:
-        copies = aa_runs.copies_for_ladder(bench, lanes, say)
-        stopped_because = sample_lanes(
-            (*lanes, *(copy for _, copy in copies)),
-            budget_s=min(LADDER_S, RUNG_S * len(lanes)) if seconds is None else seconds,
-            least_rounds=1,
-            enough=lambda: _enough(bench, lanes),
-            stop=stop,
-            say=say,
-            phase_rounds=PHASE_ROUNDS,
-        )
-        still_right(bench.lanes, lanes, say)
-        for original, copy in copies:
-            if original.lane.gate.ok and copy.lane.gate.ok:
-                aa_runs.keep(bench.noise, original, copy)
-    finally:
-        bench.lanes.drop_copies()
+    copies = aa_runs.copies_for_ladder(bench, lanes, say)
+    stopped_because = sample_lanes(
+        (*lanes, *(copy for _, copy in copies)),
+        budget_s=min(LADDER_S, RUNG_S * len(lanes)) if seconds is None else seconds,
+        least_rounds=1,
+        enough=lambda: _enough(bench, lanes),
+        stop=stop,
+        say=say,
+        phase_rounds=PHASE_ROUNDS,
+    )
+    still_right(bench.lanes, lanes, say)
+    for original, copy in copies:
+        if original.lane.gate.ok and copy.lane.gate.ok:
+            aa_runs.keep(bench.noise, original, copy)
     ended = f"ended by: {stopped_because}"
     return (ended, aa_runs.owner_of(bench.noise, copies)) if len(lanes) > 1 else (ended,)
 
@@ -180,7 +196,7 @@ def _climb(
         rung=catalog.rung(plan.rung),
         gate=lane.gate,
         samples=samples,
-        files=tuple(catalog.kernel(name).source for name in kernel_names(plan)),
+        files=tuple(catalog.kernel(choice.kernel).source for choice in kernels_of(plan)),
         tokens=dims.tokens,
         flops=catalog.work(catalog.sites(dims, plan.prune, plan.fold), dims).flops,
     )

@@ -21,8 +21,8 @@ MOST_IDLE = 4
 RESERVE_BYTES = 256 << 20
 """Left to the rest of the machine."""
 
-Key = tuple[str, int]
-"""A plan's word, and which copy: 0 is the plan itself, others lie in memory of their own."""
+Key = tuple["Plan", str]
+"""A plan, and what a copy of it is for: empty is the plan itself, others lie in memory of their own."""
 
 
 @dataclass(slots=True, eq=False)
@@ -30,6 +30,7 @@ class PreparedLane:
     """A plan in place, its gate, and how long its gated passes took."""
 
     plan: Plan
+    """As it was last asked for: one pass may have several names."""
     prepared: Prepared
     gate: Gate
     """As it stands: a timed pass, or the pass gate after a window, may still fail it."""
@@ -56,16 +57,17 @@ class PreparedLanes:
         self._catalog = catalog
         self._lanes: dict[Key, PreparedLane] = {}
 
-    def get(self, plan: Plan, say: Say, *, copy: int = 0, held: Iterable[PreparedLane] = ()) -> PreparedLane:
+    def get(self, plan: Plan, say: Say, *, copy: str = "", held: Iterable[PreparedLane] = ()) -> PreparedLane:
         """The plan prepared and through its pass gate; lanes in `held` are not given up for it.
 
         UsageError when it does not fit into memory.
         """
-        key = (plan.word, copy)
+        key = (plan, copy)
         lane = self._lanes.pop(key, None)
         if lane is None:
             self._make_room(plan, tuple(held))
             lane = self._prepare(plan, say)
+        lane.plan = plan
         self._lanes[key] = lane
         return lane
 

@@ -9,19 +9,19 @@ from dataclasses import fields, replace
 from typing import Any
 
 from gputop.perf import paired_stats
-from gputop.plan.choices import PlanView, RungView, SiteView, ToggleView
-from gputop.plan.plan_string import format_word, parse_word
-from gputop.plan.types import PlanRequest, Workload
+from gputop.plan.choices import PlanView, RungView, SiteChoices
+from gputop.plan.types import Plan, PlanRequest, Workload
+from gputop.planner.resolver import Resolver
 from gputop.results import recording
 from gputop.results.ladder import Ladder, LadderEntry
 from gputop.results.recording import Recording
 from gputop.results.records import Ceilings, Delta, DeviceFacts, Gate, PlanResult, Window
 from gputop.session.paired_comparison import sentence
+from gputop.session.recorded_flips import NOT_RECORDED, RecordedFlips
 from gputop.session.rung_ratio import RungPair, pair_of
 from gputop.util import units
 from gputop.util.errors import UsageError
 
-NOT_RECORDED = "not in this recording"
 CUT_SHORT = "it was stopped before its end, so some rungs may be missing"
 
 AGAINST_FIRST: dict[str, Any] = {f.name: None for f in fields(LadderEntry) if "_first" in f.name}
@@ -43,9 +43,12 @@ class Replay:
         self._note = f"{self._label}, made with gputop {kept.header.version}: nothing is measured here"
         if not kept.whole:
             self._note += f"; {CUT_SHORT}"
-        self._views = _measured_views(kept)
+        plans = _measured_plans(kept)
+        device, dims = kept.header.device, kept.header.workload.dims
+        resolver = Resolver.load().on(device.arch, device.sm_count)
+        self._flips = RecordedFlips(plans, kept.refused, dims, resolver)
         self._shown: Counter[tuple[str, str | None]] = Counter()
-        if not self._views:
+        if not plans:
             raise UsageError(f"This {self._label} holds no window: there is nothing to show.")
 
     @classmethod
@@ -86,24 +89,24 @@ class Replay:
         steps = [view.id for view in self.rung_views() if view.kind == "ladder" and self._passes(view)]
         if opening in steps:
             return opening
-        return steps[-1] if steps else self._views[0].rung
+        return steps[-1] if steps else self._flips.plans[0].rung
 
     def rung_views(self) -> tuple[RungView, ...]:
         """The recorded session's rungs, each with why it can't be shown where it can't."""
-        shown = {view.rung for view in self._views}
+        shown = {plan.rung for plan in self._flips.plans}
         return tuple(
             replace(rung, refused="" if rung.id in shown else self._why_missing(rung))
             for rung in self._kept.header.rungs
         )
 
     def view(self, request: PlanRequest) -> PlanView:
-        """The recorded plan that was asked for; what was not recorded beside it can't be chosen."""
-        view = self._find(request)
-        return replace(
-            view,
-            toggles=tuple(self._toggle(toggle, view) for toggle in view.toggles),
-            sites=tuple(self._site(site, view) for site in view.sites),
-        )
+        """The recorded plan that was asked for; what leads to no other recorded plan can't be chosen."""
+        plan = self._find(request)
+        return PlanView(plan, self._flips.toggle_views(plan), self._flips.site_views(plan))
+
+    def choices(self, request: PlanRequest, site: str) -> SiteChoices:
+        """The kernels of one site that lead to another recorded plan, and those that do not."""
+        return self._flips.site_choices(self._find(request), site)
 
     def first_window(self, rung: str) -> Window:
         """The rung's first window, as it was recorded: paired with the rung before where there is one."""
@@ -171,16 +174,16 @@ class Replay:
     def close(self) -> None:
         """Holds nothing to give back."""
 
-    def _find(self, request: PlanRequest) -> PlanView:
-        """The recorded plan of that rung with all that is asked for, and the fewest changes beyond it."""
-        found = [view for view in self._views if _satisfies(view, request)]
-        if found:
-            return min(found, key=lambda view: len(view.word))
-        word = format_word(request)
+    def _find(self, request: PlanRequest) -> Plan:
+        """The recorded plan that a request means, however it was asked for when it was recorded."""
+        found = self._flips.find(request)
+        if found is not None:
+            return found
+        word = str(request)
         rung = next((rung for rung in self.rung_views() if rung.id == word and rung.refused), None)
         if rung is not None:
             raise UsageError(f"{word} was not recorded: {rung.refused}")
-        words = [view.word for view in self._views]
+        words = [plan.word for plan in self._flips.plans]
         near = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise UsageError(f"{word!r} was not recorded.{hint} This recording holds: {_listed(words)}.")
@@ -225,56 +228,16 @@ class Replay:
     def _marked(self, facts: DeviceFacts) -> DeviceFacts:
         return replace(facts, recording=self._label, notes=(self._note, *facts.notes))
 
-    def _toggle(self, toggle: ToggleView, view: PlanView) -> ToggleView:
-        asked = parse_word(view.word)
-        kept = tuple(pair for pair in asked.sets if pair[0] != toggle.name)
-        trials = {
-            value: replace(asked, sets=(*kept, (toggle.name, value)))
-            for value in toggle.values
-            if value != toggle.value
-        }
-        return replace(toggle, refused=self._refused(trials, dict(toggle.refused)))
 
-    def _site(self, site: SiteView, view: PlanView) -> SiteView:
-        asked = parse_word(view.word)
-        kept = tuple(pair for pair in asked.uses if pair[0] != site.site)
-        trials = {
-            kernel: replace(asked, uses=(*kept, (site.site, kernel)))
-            for kernel in site.candidates
-            if kernel != site.kernel
-        }
-        return replace(site, refused=self._refused(trials, dict(site.refused)))
-
-    def _refused(
-        self, trials: dict[str, PlanRequest], reasons: dict[str, str]
-    ) -> tuple[tuple[str, str], ...]:
-        return tuple(
-            (name, reasons.get(name, NOT_RECORDED))
-            for name, trial in trials.items()
-            if not any(_satisfies(view, trial) for view in self._views)
-        )
-
-
-def _measured_views(kept: Recording) -> tuple[PlanView, ...]:
+def _measured_plans(kept: Recording) -> tuple[Plan, ...]:
     """The plans that have a window, once each."""
     measured = {_plan(window, "current") for window in kept.windows}
-    return tuple({view.word: view for view in kept.views if view.word in measured}.values())
+    return tuple({plan.word: plan for plan in kept.plans if plan.word in measured}.values())
 
 
 def _plan(window: Window, role: str) -> str | None:
     lane = window.lane(role)
     return lane.plan if lane else None
-
-
-def _satisfies(view: PlanView, request: PlanRequest) -> bool:
-    """Whether a recorded plan is of that rung and has every toggle and kernel that is asked for."""
-    toggles = {toggle.name: toggle.value for toggle in view.toggles}
-    sites = {site.site: site.kernel for site in view.sites} | dict(parse_word(view.word).uses)
-    return (
-        view.rung == request.rung
-        and all(toggles.get(name) == value for name, value in dict(request.sets).items())
-        and all(sites.get(name) == kernel for name, kernel in dict(request.uses).items())
-    )
 
 
 def _alone(window: Window) -> Window:

@@ -121,7 +121,7 @@ def _site_row(
         phase=model.name,
         kind=model.kind,
         count=model.count,
-        kernel=model.kernel.name,
+        kernel=str(model.choice),
         time_s=time.median,
         time_mad_s=time.mad,
         timer=samples.phases[0].timer if samples.phases else None,

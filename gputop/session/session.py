@@ -8,8 +8,9 @@ from pathlib import Path
 from gputop import backends
 from gputop.backends.base import Say
 from gputop.model.workloads import check_sizes
-from gputop.plan.choices import PlanView, RungView
+from gputop.plan.choices import PlanView, RungView, SiteChoices
 from gputop.plan.types import PlanRequest, Workload
+from gputop.planner.plan_views import site_choices, site_views, toggle_views
 from gputop.planner.resolver import Resolver
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
@@ -76,11 +77,9 @@ class Session:
             raise Unavailable(note)
         backends.check_sources(name, kernels_dir)
         say(f"opening {name}")
-        folder = Path(kernels_dir) if kernels_dir else None
-        catalog = Resolver.load(folder)
-        return cls(
-            SessionContext(backends.load(name).open_backend(workload, device, say, folder), catalog), note
-        )
+        catalog = Resolver.load(Path(kernels_dir) if kernels_dir else None)
+        backend = backends.load(name).open_backend(workload, device, say, catalog)
+        return cls(SessionContext(backend, catalog), note)
 
     @property
     def facts(self) -> DeviceFacts:
@@ -119,14 +118,16 @@ class Session:
         plan = bench.resolve(request)
         dims = bench.dims(plan)
         return PlanView(
-            word=plan.word,
-            rung=plan.rung,
-            batch=plan.batch,
-            math=plan.math,
-            toggles=bench.catalog.toggle_views(plan, dims),
-            sites=bench.catalog.site_views(plan, dims),
-            need_bytes=bench.backend.need_bytes(plan),
+            plan,
+            toggle_views(bench.catalog, plan, dims),
+            site_views(bench.catalog, plan, dims),
+            bench.backend.need_bytes(plan),
         )
+
+    def choices(self, request: PlanRequest, site: str) -> SiteChoices:
+        """Which kernels can serve one site of a plan, and why the others can't."""
+        plan = self._bench.resolve(request)
+        return site_choices(self._bench.catalog, plan, self._bench.dims(plan), site)
 
     def measure(
         self,
@@ -186,7 +187,6 @@ class Session:
     def refusal(self, request: PlanRequest) -> str:
         """Why the plan can't run here, known before anything is prepared; empty where it can."""
         try:
-            plan = self._bench.resolve(request)
+            return self._bench.backend.refuses(self._bench.resolve(request)) or ""
         except UsageError as error:
             return str(error)
-        return self._bench.backend.refuses(plan) or ""

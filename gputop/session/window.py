@@ -59,7 +59,7 @@ def _measure(bench: SessionContext, order: WindowRequest, stop: Stop, say: Say) 
     seconds = perf_counter() - start
     sampled = {role: lane for role, lane in sampled.items() if lane.lane.gate.ok}
     health, disturbance = watch.end()
-    of_plans = bench.notes(lane.plan for lane in lanes.values())
+    of_plans = (*_one_pass(order), *bench.notes(lane.plan for lane in lanes.values()))
     notes = (*of_plans, *notes, *disturbance)
     occasion = WindowContext(
         number=bench.windows,
@@ -98,12 +98,20 @@ def _prepare(bench: SessionContext, order: WindowRequest, say: Say) -> dict[Role
     lanes: dict[Role, PreparedLane] = {"current": bench.lanes.get(current, say)}
     if pinned is not None:
         lanes["pinned"] = bench.lanes.get(pinned, say, held=lanes.values())
-        if pinned.word == current.word:
-            lanes["current"] = bench.lanes.get(current, say, copy=1, held=lanes.values())
+        if pinned == current:
+            lanes["current"] = bench.lanes.get(current, say, copy="current", held=lanes.values())
     for lane in lanes.values():
         if order.check_phases or not lane.gate.ok:
             bench.lanes.check_phases(lane, say)
     return lanes
+
+
+def _one_pass(order: WindowRequest) -> tuple[str, ...]:
+    """What to say of two plans that are one pass under two names; nothing of one plan paired with itself."""
+    pinned, current = order.pinned, order.current
+    if pinned is None or pinned != current or pinned.word == current.word:
+        return ()
+    return (f"{pinned.word} and {current.word} are the same pass: what they differ by is noise",)
 
 
 def _sample(

@@ -22,6 +22,7 @@ from textual.filter import LineFilter
 from textual.screen import Screen
 from textual.timer import Timer
 
+from gputop.plan.choices import Candidate
 from gputop.results.export import open_target, phase_csv
 from gputop.results.records import Row
 from gputop.tui import facts
@@ -33,6 +34,8 @@ from gputop.tui.messages import (
     CannotOpen,
     CeilingsReady,
     CheckFailed,
+    ChoicesFailed,
+    ChoicesReady,
     DeviceReady,
     GateChecked,
     LadderReady,
@@ -108,6 +111,9 @@ class GputopApp(App[int]):
         """What the sampler was last told."""
         self._export: tuple[TimedWindow, str] | None = None
         """The window to be written and the file's name, while the gates are run."""
+        self._opening_kernels = False
+        """Whether a site's kernels were asked for, and their dialog is still to open."""
+        self._kernel_looked_for: str | None = None
         self._main = MainScreen()
         self._has_terminal = os.isatty(STDIN)
 
@@ -218,6 +224,7 @@ class GputopApp(App[int]):
         self._end(message.exit_code, message.reason)
 
     def on_reopened(self, message: Reopened) -> None:
+        self._opening_kernels = False
         self.options = message.options
         self.state, self._wished = State(), None
         self._draw()
@@ -243,6 +250,25 @@ class GputopApp(App[int]):
     def on_ceilings_ready(self, message: CeilingsReady) -> None:
         self._set_state(states.ceilings_ready(self.state, message.ceilings))
 
+    def on_choices_ready(self, message: ChoicesReady) -> None:
+        self._opening_kernels = False
+        self._set_state(replace(self.state, doing=""))
+        view = self.state.view
+        if view is None or view.request != message.request or self.screen is not self._main:
+            # Another plan was chosen meanwhile, or another dialog is open: this is no answer to that.
+            return
+
+        def use(chosen: Candidate | None) -> None:
+            if chosen is not None and chosen.choice != message.choices.kernel:
+                self.apply(states.change_plan(self.state, chosen.request))
+
+        self.push_screen(KernelsScreen(message.choices, self._kernel_looked_for), use)
+
+    def on_choices_failed(self, message: ChoicesFailed) -> None:
+        self._opening_kernels = False
+        self._set_state(replace(self.state, doing=""))
+        self._show_error(message.reason)
+
     def on_window_ready(self, message: WindowReady) -> None:
         self._set_state(
             states.window_ready(self.state, TimedWindow(message.pair, message.window, self._clock()))
@@ -253,6 +279,7 @@ class GputopApp(App[int]):
         self._show_error(message.reason)
 
     def on_worker_died(self, message: WorkerDied) -> None:
+        self._opening_kernels = False
         then = "a new worker is starting" if message.retrying else "space tries again, q leaves"
         self._set_state(states.worker_died(self.state, message.retrying))
         self._show_error(f"A window is lost; {then}. {message.reason}")
@@ -351,18 +378,18 @@ class GputopApp(App[int]):
 
         self.push_screen(AskScreen(f"{name}: how many?", value, objection), flip)
 
-    def _open_kernels(self, site_name: str) -> None:
-        sites = self.state.view.sites if self.state.view else ()
-        site = next((site for site in sites if site.site == site_name), None)
-        if site is None:
+    def _open_kernels(self, site_name: str, kernel: str | None = None) -> None:
+        """Open the kernels of a site, with the cursor on one of them if it is named."""
+        if self._opening_kernels:
+            return
+        view = self.state.view
+        if view is None or site_name not in {site.site for site in view.sites}:
             self._notice(f"{site_name} is computed by one kernel with its neighbours.")
             return
-
-        def use(kernel: str | None) -> None:
-            if kernel is not None and kernel != site.kernel:
-                self.apply(states.with_kernel(self.state, site_name, kernel))
-
-        self.push_screen(KernelsScreen(site), use)
+        # What refuses a kernel is worked out for the site that is opened: for all at once it would take long.
+        self._opening_kernels, self._kernel_looked_for = True, kernel
+        self._sampler.list_choices(view.request, site_name)
+        self._set_state(replace(self.state, doing=f"looking which kernels can serve {site_name}"))
 
     # Keys
 
@@ -492,7 +519,7 @@ class GputopApp(App[int]):
             "rung": lambda: self._choose_rung(found.name),
             "plan": lambda: self.apply(states.choose_plan(self.state, found.name)),
             "phase": lambda: self._inspect(found.name),
-            "kernel": lambda: self.apply(states.with_kernel(self.state, found.value, found.name)),
+            "kernel": lambda: self._open_kernels(found.value, found.name),
             "toggle": lambda: self.apply(states.with_toggle(self.state, found.name, found.value)),
             "recording": lambda: self._sampler.reopen(self._recording_options(found.name)),
             "column": lambda: self._notice(f"{found.name}: {found.doc}"),

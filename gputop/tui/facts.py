@@ -135,19 +135,17 @@ def worst_phase(lane: PlanResult | None) -> Row | None:
 def site_history(state: State, site: str) -> tuple[tuple[str, float], ...]:
     """Return (plan, time of the site) for every plan that was seen or recorded, in the ladder's order."""
     found: dict[str, float] = {}
+    rungs: dict[str, str] = {}
     for window in (*state.recorded, *(seen.shot.window for seen in state.seen.values())):
         for lane in window.lanes:
             row = next((row for row in lane.rows if row.phase == site and row.time_s), None)
             if row is not None and row.time_s is not None:
                 found[lane.plan] = row.time_s
+                rungs[lane.plan] = lane.rung
     order = [rung.id for rung in state.rungs]
-    known = sorted(found, key=lambda plan: _place(order, plan))
+    places = {rung: place for place, rung in enumerate(order)}
+    known = sorted(found, key=lambda plan: (places.get(rungs[plan], len(order)), plan))
     return tuple((plan, found[plan]) for plan in known)
-
-
-def _place(order: list[str], plan: str) -> tuple[int, str]:
-    rung = plan.split(",")[0]
-    return (order.index(rung) if rung in order else len(order), plan)
 
 
 def source_of(state: State, kernel: str | None) -> str:

@@ -58,9 +58,8 @@ def _rungs(state: State) -> Iterator[Found]:
         entry = state.ladder.get(rung.id)
         time = f"{seconds(entry.device_s)}. " if entry and entry.device_s else ""
         yield Found("rung", rung.id, f"{time}{rung.refused or rung.idea}")
-    for word in state.seen:
-        if "," in word:
-            yield Found("plan", word, "A plan that was tried")
+    for plan in state.tried:
+        yield Found("plan", str(plan), "A plan that was tried")
 
 
 def _phases(state: State) -> Iterator[Found]:
@@ -80,8 +79,6 @@ def _toggles(state: State) -> Iterator[Found]:
 
 def _kernels(state: State) -> Iterator[Found]:
     for site in state.view.sites if state.view else ():
-        refused = dict(site.refused)
-        for kernel in site.candidates:
-            if kernel not in refused:
-                doc = "in use" if kernel == site.kernel else "Use it at this site"
-                yield Found("kernel", kernel, doc, site.site)
+        yield Found("kernel", site.kernel.kernel, f"In use as {site.kernel}", site.site)
+        for kernel in site.others:
+            yield Found("kernel", kernel, "Choose it at this site", site.site)

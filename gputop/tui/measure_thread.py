@@ -17,7 +17,7 @@ from textual.message import Message
 from gputop.ipc.client import OnProgress
 from gputop.ipc.log import WorkerLog
 from gputop.ipc.protocol import Opened
-from gputop.plan.choices import PlanView
+from gputop.plan.choices import PlanView, SiteChoices
 from gputop.plan.types import PlanRequest, Workload
 from gputop.results import recording
 from gputop.results.ladder import Ladder
@@ -26,6 +26,8 @@ from gputop.tui.messages import (
     CannotOpen,
     CeilingsReady,
     CheckFailed,
+    ChoicesFailed,
+    ChoicesReady,
     DeviceReady,
     GateChecked,
     LadderReady,
@@ -69,6 +71,8 @@ class Measurer(Protocol):
     ) -> Opened: ...
 
     def resolve(self, request: PlanRequest) -> PlanView: ...
+
+    def choices(self, request: PlanRequest, site: str) -> SiteChoices: ...
 
     def measure(
         self,
@@ -118,6 +122,8 @@ class Sampler(threading.Thread):
         self._wish = MeasureRequest()
         self._resolved: set[PlanRequest] = set()
         self._checks: deque[PlanRequest] = deque()
+        self._asked_site: tuple[PlanRequest, str] | None = None
+        """The plan and its site whose kernels are to be listed."""
         self._next_options: Options | None = None
         """What to open in place of what is open."""
         self._settled: PlanPair | None = None
@@ -153,6 +159,15 @@ class Sampler(threading.Thread):
         """Run both gates of a plan, before its next window."""
         with self._changed:
             self._checks.append(request)
+            cut = self._under_way is not None
+            self._changed.notify()
+        if cut:
+            self._client.stop()
+
+    def list_choices(self, request: PlanRequest, site: str) -> None:
+        """List the kernels of one site of a plan, before its next window."""
+        with self._changed:
+            self._asked_site = request, site
             cut = self._under_way is not None
             self._changed.notify()
         if cut:
@@ -241,6 +256,7 @@ class Sampler(threading.Thread):
         self._resolved.clear()
         self._checks.clear()
         self._ceilings_asked = False
+        self._asked_site = None
         self._post(Reopened(options, opened))
         self._read_recording(options)
 
@@ -271,6 +287,8 @@ class Sampler(threading.Thread):
             return self._restart if self._losses < LOSSES_IN_A_ROW else None
         if (options := self._next_options) is not None:
             return lambda: self._reopen(options)
+        if (asked := self._asked_site) is not None:
+            return lambda: self._list_choices(*asked)
         if self._checks:
             request = self._checks[0]
             return lambda: self._check(request)
@@ -385,6 +403,17 @@ class Sampler(threading.Thread):
                 raise
             return
         self._post(GateChecked(request, gate))
+
+    def _list_choices(self, request: PlanRequest, site: str) -> None:
+        self._asked_site = None
+        try:
+            choices = self._client.choices(request, site)
+        except WorkerLost:
+            raise
+        except GputopError as error:
+            self._post(ChoicesFailed(str(error)))
+            return
+        self._post(ChoicesReady(request, choices))
 
     def _settle(self, pair: PlanPair) -> None:
         with self._changed:

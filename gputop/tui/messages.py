@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.message import Message
 
 from gputop.ipc.protocol import Opened
-from gputop.plan.choices import PlanView
+from gputop.plan.choices import PlanView, SiteChoices
 from gputop.plan.types import PlanRequest
 from gputop.results.ladder import Ladder
 from gputop.results.recording import Recording
@@ -63,6 +63,23 @@ class PlanRefused(Message):
     def __init__(self, request: PlanRequest, reason: str) -> None:
         super().__init__()
         self.request = request
+        self.reason = reason
+
+
+class ChoicesReady(Message):
+    """The kernels of one site of a plan."""
+
+    def __init__(self, request: PlanRequest, choices: SiteChoices) -> None:
+        super().__init__()
+        self.request = request
+        self.choices = choices
+
+
+class ChoicesFailed(Message):
+    """The kernels of a site could not be listed."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__()
         self.reason = reason
 
 

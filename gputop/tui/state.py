@@ -8,7 +8,6 @@ from typing import Literal
 
 from gputop.ipc.protocol import Opened
 from gputop.plan.choices import PlanView, RungView, ToggleView
-from gputop.plan.plan_string import format_word, parse_word
 from gputop.plan.types import PlanRequest, Verdict
 from gputop.results.ladder import Ladder, LadderEntry
 from gputop.results.records import Ceilings, Gate, PlanResult, Row, Window
@@ -60,6 +59,8 @@ class PlanSummary:
     gate: Gate
     batch: int | None
     """Sequences of one pass."""
+    request: PlanRequest
+    """What asks for it."""
     paired: Mapping[str, PairedRatio] = field(default_factory=dict)
     """Pinned plan's word -> the comparison."""
 
@@ -135,10 +136,19 @@ class State:
 
     def word(self, request: PlanRequest | None) -> str | None:
         """How the worker spells a plan, or how it was asked for until the worker has said."""
-        if request is None:
-            return None
+        return None if request is None else str(self.shortest(request))
+
+    def shortest(self, request: PlanRequest) -> PlanRequest:
+        """The same plan in the fewest words, as far as the worker has said."""
         view = self.views.get(request)
-        return view.word if view else format_word(request)
+        return view.request if view else request
+
+    @property
+    def tried(self) -> tuple[PlanRequest, ...]:
+        """Every plan that was measured, pinned or chosen, each in the fewest words, but for bare rungs."""
+        plans = (*(seen.request for seen in self.seen.values()), self.pinned, self.current)
+        shortest = dict.fromkeys(self.shortest(plan) for plan in plans if plan is not None)
+        return tuple(plan for plan in shortest if plan.sets or plan.uses)
 
     @property
     def pending(self) -> bool:
@@ -150,8 +160,17 @@ class State:
         """What the next window should measure. A plan isn't paired with itself."""
         if self.current is None:
             return None
-        alone = self.pinned_word == self.current_word
-        return PlanPair(self.current, None if alone else self.pinned)
+        return PlanPair(self.current, None if self.is_pinned else self.pinned)
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the current plan is the pinned one, however each was asked for."""
+        if self.current is None or self.pinned is None:
+            return False
+        current, pinned = self.views.get(self.current), self.views.get(self.pinned)
+        if current is None or pinned is None:
+            return self.current == self.pinned
+        return current.plan == pinned.plan
 
     @property
     def rungs(self) -> tuple[RungView, ...]:
@@ -243,7 +262,9 @@ def window_ready(state: State, shot: TimedWindow) -> State:
             paired.pop(pinned.plan, None)
             if (comparison := _paired(shot.window)) is not None:
                 paired[pinned.plan] = comparison
-        seen[lane.plan] = PlanSummary(shot, lane.device_s, lane.gate, _batch_of(lane), paired)
+        asked = shot.pair.current if lane is not pinned else shot.pair.pinned
+        request = state.shortest(asked or shot.pair.current)
+        seen[lane.plan] = PlanSummary(shot, lane.device_s, lane.gate, _batch_of(lane), request, paired)
     return replace(state, latest=shot, seen=seen, worker="ready", doing="")
 
 
@@ -319,7 +340,8 @@ def choose_rung(state: State, rung: str) -> State:
 
 def choose_plan(state: State, word: str) -> State:
     """Make a plan that was tried before current again, by its plan string."""
-    return change_plan(state, parse_word(word))
+    found = next((plan for plan in state.tried if str(plan) == word), None)
+    return state if found is None else change_plan(state, found)
 
 
 def with_toggle(state: State, name: str, value: str) -> State:
@@ -327,22 +349,12 @@ def with_toggle(state: State, name: str, value: str) -> State:
     asked = _asked(state)
     if asked is None:
         return state
-    kept = tuple(item for item in asked.sets if item[0] != name)
-    return change_plan(state, replace(asked, sets=(*kept, (name, value))))
-
-
-def with_kernel(state: State, site: str, kernel: str) -> State:
-    """The current plan with another kernel at a site."""
-    asked = _asked(state)
-    if asked is None:
-        return state
-    kept = tuple(item for item in asked.uses if item[0] != site)
-    return change_plan(state, replace(asked, uses=(*kept, (site, kernel))))
+    return change_plan(state, asked.with_set(name, value))
 
 
 def _asked(state: State) -> PlanRequest | None:
     """The current plan in the fewest words, so that flipping there and back asks for the same plan."""
-    return parse_word(state.view.word) if state.view else state.current
+    return state.view.request if state.view else state.current
 
 
 def next_value(toggle: ToggleView) -> str | None:
@@ -359,8 +371,8 @@ def pin_or_unpin(state: State) -> State:
     """Pins the current plan; where it is the pinned one, unpins it."""
     if state.current is None:
         return state
-    is_pinned = state.pinned is not None and state.pinned_word == state.current_word
-    return replace(state, pinned=None if is_pinned else state.current, pin_from="user")
+    pinned = None if state.is_pinned else state.current
+    return replace(state, pinned=pinned, pin_from="user")
 
 
 def stop_or_go(state: State) -> State:

@@ -13,7 +13,8 @@ from gputop.backends.cuda.runtime.params import pack
 from gputop.model.workloads import WORKLOADS
 from gputop.perf.gpu_specs import limits
 from gputop.plan.types import Launch, Plan, PlanRequest, Workload
-from gputop.planner.resolver import LARGEST_GRID, Resolver, plan_dims
+from gputop.planner.grid_limits import LARGEST_GRID
+from gputop.planner.resolver import Resolver, plan_dims
 from gputop.util.errors import UsageError
 from tests.compile import sources
 

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from gputop.model.workloads import WORKLOADS
-from gputop.plan.types import Dims, Kernel, Layout, Math, PlanRequest, Workload
+from gputop.plan.types import Dims, Kernel, KernelChoice, Layout, Math, PlanRequest, Workload
 from gputop.planner.resolver import Resolver
 from gputop.results.records import Gate
 from gputop.session.session import Session
@@ -61,12 +61,18 @@ class Trial:
     """A kernel in a math and a layout that it serves."""
 
     kernel: Kernel
+    splits: int | None
+    """Into how many parts it divides the inner axis; None if it divides nothing."""
     math: Math
     layout: Layout
 
     @property
+    def choice(self) -> KernelChoice:
+        return KernelChoice(self.kernel.name, self.splits)
+
+    @property
     def id(self) -> str:
-        return f"{self.kernel.name}-{self.math}-{self.layout}"
+        return f"{self.choice}-{self.math}-{self.layout}"
 
 
 def skip_refused(session: Session, request: PlanRequest) -> None:
@@ -88,14 +94,20 @@ def catalog() -> Resolver:
 
 @cache
 def trials() -> tuple[Trial, ...]:
-    """Every cuda kernel: of products each math and layout; to the others these are all one."""
+    """Every cuda kernel in the fewest and in the most parts: of products each math and layout; to the others
+    these are all one."""
     found = []
     for kernel in catalog().kernels.values():
         if kernel.backend != "cuda":
             continue
         pairs = [(m, layout) for m in MATHS if m in kernel.maths for layout in kernel.layouts]
         product = set(kernel.covers) & set(PRODUCTS)
-        found += [Trial(kernel, math, layout) for math, layout in (pairs if product else pairs[-1:])]
+        ends = dict.fromkeys((*kernel.splits[:1], *kernel.splits[-1:])) or (None,)
+        found += [
+            Trial(kernel, splits, math, layout)
+            for splits in ends
+            for math, layout in (pairs if product else pairs[-1:])
+        ]
     return tuple(found)
 
 
@@ -107,21 +119,22 @@ def request_for(trial: Trial, shape: Shape) -> PlanRequest | str:
 
 def _request(trial: Trial, dims: Dims, sets: Sets) -> PlanRequest | str:
     sets = (("math", trial.math), ("layout", trial.layout), *sets)
-    base = [(phase, ANY_SHAPE[trial.layout]) for phase in PRODUCTS]
+    any_shape = KernelChoice(ANY_SHAPE[trial.layout])
+    base = dict.fromkeys(PRODUCTS, any_shape)
     pruned = ("prune", "on") in sets
     sites = catalog().sites(dims, pruned)
     phases = trial.kernel.covers[:1] if trial.kernel.fuses else trial.kernel.covers
-    uses: list[tuple[str, str]] = []
+    uses: dict[str, KernelChoice] = {}
     why = ""
     for site in (site for site in sites if site.phase in phases):
-        wanted = [*uses, (site.name, trial.kernel.name)]
+        wanted = uses | {site.name: trial.choice}
         if site.name == site.phase in PRODUCTS:
             # The phase's name stands for all its sites: each of the others has its own turn.
-            wanted += [(s.name, ANY_SHAPE[trial.layout]) for s in sites if s.phase == site.phase != s.name]
+            wanted |= {s.name: any_shape for s in sites if s.phase == site.phase != s.name}
         try:
-            catalog().resolve(PlanRequest(BASE, sets, (*base, *wanted)), dims, "cuda")
+            catalog().resolve(PlanRequest(BASE, sets, tuple((base | wanted).items())), dims, "cuda")
         except UsageError as error:
             why = str(error)
         else:
             uses = wanted
-    return PlanRequest(BASE, sets, (*base, *uses)) if uses else why
+    return PlanRequest(BASE, sets, tuple((base | uses).items())) if uses else why

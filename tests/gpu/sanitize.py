@@ -55,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
     context.DEADLINE_S = PATIENCE_S
     catalog = Resolver.load(options.kernels)
     try:
-        backend = open_backend(STANDARD["mini"], None, print, options.kernels)
+        backend = open_backend(STANDARD["mini"], None, print, catalog)
     except GputopError as error:
         print(error)
         return error.exit_code
@@ -82,7 +82,7 @@ def _libraries(catalog: Resolver, dims: Dims, rung: str) -> set[str]:
     except UsageError:
         # Said when its turn comes.
         return set()
-    return {catalog.kernel(name).library for _, name in plan.dispatch} - {""}
+    return {catalog.kernel(choice.kernel).library for _, choice in plan.dispatch} - {""}
 
 
 def _passed(backend: CudaBackend, catalog: Resolver, word: str) -> int:

@@ -15,7 +15,7 @@ import pytest
 from gputop.backends.cuda import open_backend
 from gputop.model import rng
 from gputop.plan.plan_string import parse_word
-from gputop.planner.resolver import plan_dims
+from gputop.planner.resolver import Resolver, plan_dims
 from gputop.results.records import Gate
 from gputop.session.session import Session
 from tests.gpu.plans import STANDARD, catalog, gate_of
@@ -80,7 +80,7 @@ def test_being_late_does_no_harm_where_the_barrier_stands(tmp_path: Path, fault:
 def test_a_row_that_relu_launders_leaves_finite_logits(tmp_path: Path) -> None:
     """Why buffers are poisoned with a large number too: a NaN that was never overwritten becomes a 0."""
     workload = STANDARD["mini"]
-    backend = open_backend(workload, None, lambda text: None, planted(tmp_path, LAUNDERED))
+    backend = open_backend(workload, None, lambda text: None, Resolver.load(planted(tmp_path, LAUNDERED)))
     plan = catalog().resolve(parse_word(LAUNDERED.word), workload.dims, "cuda")
     prepared = backend.prepare(plan, catalog().steps(plan, plan_dims(workload, plan)), lambda text: None)
     tokens = rng.tokens(workload, 0, 1)

@@ -9,7 +9,7 @@ from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.utility_kernels import Tools
 from gputop.backends.cuda.weights import DeviceWeights
 from gputop.model import weights as numpy_weights
-from gputop.plan.types import Layout, Plan
+from gputop.plan.types import Layout, Plan, PlanRequest
 from tests.gpu.plans import STANDARD
 
 FOLDED_BIASES = ("bqkv", "b1", "bhead")
@@ -22,7 +22,7 @@ ULP = float(np.finfo(np.float32).eps)
 def test_bit_for_bit(context: Context, tools: Tools, name: str, layout: Layout, fold: bool) -> None:
     """Only a folded bias, a sum in double, may differ in its last bit: NumPy adds in another order."""
     workload = STANDARD[name]
-    plan = Plan("cuda", "", (), layout=layout, fold=fold)
+    plan = Plan("cuda", PlanRequest(""), (), layout=layout, fold=fold)
     device = DeviceWeights(context, tools, workload, plan, workload.dims)
     context.synchronize("drawing the weights")
     expected = numpy_weights.effective(numpy_weights.master(workload), plan, workload.dims)

@@ -8,7 +8,7 @@ import pytest
 from textual.color import Color
 from textual.widgets import Input
 
-from gputop.plan.types import PlanRequest
+from gputop.plan.types import KernelChoice, PlanRequest
 from gputop.results.export import read_phase_csv
 from gputop.tui.app import GputopApp
 from gputop.tui.options import Options
@@ -19,7 +19,7 @@ from tests.tui.fake.records import WORKLOAD, WRONG_KERNEL
 from tests.tui.screen import cell, text_of, until, until_shown
 
 BLACK = Color(0, 0, 0)
-WRONG = PlanRequest("cpu-blas", (), (("w1", WRONG_KERNEL),))
+WRONG = PlanRequest("cpu-blas", (), (("w1", KernelChoice(WRONG_KERNEL)),))
 
 
 async def test_a_wrong_answer_shows_where_and_by_how_much_and_no_time(running: Running) -> None:

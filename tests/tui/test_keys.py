@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from textual.widgets import Input, OptionList
 
-from gputop.plan.choices import SiteView
-from gputop.plan.types import PlanRequest
+from gputop.plan.choices import Candidate, SiteChoices
+from gputop.plan.types import KernelChoice, PlanRequest
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.kernels import KernelsScreen
 from gputop.tui.screens.main import MainScreen
@@ -133,7 +133,7 @@ async def test_enter_on_a_dispatch_entry_opens_its_kernels(running: Running) -> 
     async with running() as (app, pilot, client):
         await pilot.press("d", "down", "down", "enter")
         shown = await until_shown(pilot, "Kernels for qkv")
-        assert "× gemm-wide: needs 64 columns, this has 16" in shown
+        assert "× needs 64 columns, this has 16: gemm-wide" in shown
         options = app.screen.query_one(OptionList)
         assert [options.get_option_at_index(i).disabled for i in range(4)] == [False, False, False, True]
         await pilot.press("g", "down", "enter")
@@ -150,24 +150,21 @@ async def test_a_second_choice_before_the_dialog_is_up_opens_no_other(running: R
         await until(pilot, lambda: app.screen is main, "no dialog")
 
 
-async def test_a_site_with_one_kernel_promises_no_reasons(running: Running) -> None:
+async def test_a_site_without_another_kernel_says_so(running: Running) -> None:
     async with running() as (app, _, _):
-        view, current = app.state.view, app.state.current
-        assert view is not None
-        assert current is not None
-        alone = SiteView("embed", "gather", ("gather",))
-        state = replace(app.state, views={current: replace(view, sites=(alone,))})
-        assert explain_site(state, "embed") == "embed: gather is the only kernel there is for it here."
-        refusing = replace(alone, refused=(("mega", "it needs a GPU"),))
-        state = replace(app.state, views={current: replace(view, sites=(refusing,))})
-        assert explain_site(state, "embed").endswith("enter shows why.")
+        assert "no other kernel" in explain_site(app.state, "embed")
+        assert "the 3 kernels" in explain_site(app.state, "w1")
 
 
 async def test_a_kernel_of_the_whole_pass_is_refused_without_naming_another_site(running: Running) -> None:
     async with running() as (app, pilot, _):
-        reason = "mega can't serve embed: it reads transposed weights only."
-        app.push_screen(KernelsScreen(SiteView("w1", "plain", ("plain", "mega"), (("mega", reason),))))
-        await until_shown(pilot, "× mega: it reads transposed weights only.")
+        plain = Candidate(KernelChoice("plain"), PlanRequest("cpu-blas"))
+        refused = tuple(
+            (name, f"{name}{part} can't serve embed: it reads transposed weights only.")
+            for name, part in (("mega", ""), ("split", "/4"))
+        )
+        app.push_screen(KernelsScreen(SiteChoices("w1", plain.choice, (plain,), refused)))
+        await until_shown(pilot, "× it reads transposed weights only: mega, split")
 
 
 async def test_ctrl_c_names_the_key_that_the_footer_names(running: Running) -> None:

@@ -9,7 +9,7 @@ import pytest
 from gputop.ipc.client import Client
 from gputop.model.workloads import parse_workload
 from gputop.plan.types import PlanRequest
-from gputop.results import recording
+from gputop.results import recorded_plan, recording
 from gputop.results.ladder import Ladder, LadderEntry
 from gputop.results.recording import EndLine, Header, LadderLine, Line, PlanLine, WindowLine
 from gputop.results.records import Ceilings, Gate
@@ -37,7 +37,7 @@ def recorded(path: Path, time_utc: str, *more: Line) -> Path:
             rungs=RUNGS,
             default_rung="cpu-blas",
         ),
-        *(PlanLine(view=view_of(plan)) for plan in plans),
+        *(PlanLine(view=recorded_plan.recorded(view_of(plan))) for plan in plans),
         WindowLine(window=window_of(1, BLAS, None)),
         WindowLine(window=window_of(2, THREADS, BLAS)),
         WindowLine(window=window_of(3, LOOPS, None)),

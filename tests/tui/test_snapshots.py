@@ -10,7 +10,7 @@ import pytest
 import textual
 from textual.pilot import Pilot
 
-from gputop.plan.types import PlanRequest
+from gputop.plan.types import KernelChoice, PlanRequest
 from gputop.tui.app import GputopApp
 from gputop.tui.options import Options
 from tests.tui.fake.client import ReplayedClient
@@ -67,5 +67,5 @@ def test_two_plans_with_room(snap_compare: Compare, tmp_path: Path) -> None:
 
 
 def test_a_failed_gate(snap_compare: Compare, tmp_path: Path) -> None:
-    wrong = PlanRequest("cpu-blas", (), (("w1", WRONG_KERNEL),))
+    wrong = PlanRequest("cpu-blas", (), (("w1", KernelChoice(WRONG_KERNEL)),))
     assert snap_compare(canned(tmp_path, wrong), terminal_size=(100, 30), run_before=failed)

@@ -9,7 +9,7 @@ import pytest
 
 from gputop.ipc.protocol import Opened
 from gputop.plan.choices import ToggleView
-from gputop.plan.types import PlanRequest, Verdict
+from gputop.plan.types import KernelChoice, PlanRequest, Verdict
 from gputop.tui import state as states
 from gputop.tui.options import Options
 from gputop.tui.state import PairedRatio, PlanPair, State, TimedWindow
@@ -187,8 +187,18 @@ def test_a_verdict_that_the_ratio_does_not_tell_is_marked_beside_it(
     assert str(ladder_rows(state, WIDTHS)["cpu-threads"]["ratio"]) == shown
 
 
+def test_a_plan_is_not_paired_with_itself_under_another_name() -> None:
+    """As where a flip leads to a rung that was pinned."""
+    pinned = states.pin_or_unpin(resolved(states.choose_rung(started(), "cpu-threads")))
+    flipped = resolved(states.with_toggle(states.choose_rung(pinned, "cpu-blas"), "threads", "all"))
+    assert flipped.current_word == "cpu-blas,threads=all"
+    assert flipped.is_pinned
+    assert flipped.pair == states.PlanPair(PlanRequest("cpu-blas", (("threads", "all"),)))
+
+
 def test_a_failed_plan_has_no_time_and_no_ratio() -> None:
-    state = resolved(states.with_kernel(started(), "w1", WRONG_KERNEL))
+    wrong = PlanRequest("cpu-blas", uses=(("w1", KernelChoice(WRONG_KERNEL)),))
+    state = resolved(states.change_plan(started(), wrong))
     state = measured(state)
     cells = ladder_rows(state, WIDTHS)[f"+cpu-blas,w1:{WRONG_KERNEL}"]
     assert str(cells["ratio"]) == "FAIL"

@@ -6,6 +6,7 @@ from typing import Any
 
 from gputop.perf.roofline import Floor, Terms
 from gputop.plan.traffic import NOTHING
+from gputop.plan.types import KernelChoice
 from gputop.planner.resolver import Resolver
 from gputop.results.records import SCHEMA_PHASES, Row
 from gputop.session.advice import advise
@@ -59,7 +60,17 @@ def launched(launch_s: float) -> SiteModel:
     kernel = Resolver.load().kernel("layernorm_warp_per_row")
     floor = Floor(None, 1e-6, 1e-6, "dram")
     return SiteModel(
-        "ln1", ("ln1",), "pointwise", kernel, 12, NOTHING, None, 0.0, floor, Terms(launch_s=launch_s)
+        "ln1",
+        ("ln1",),
+        "pointwise",
+        kernel,
+        KernelChoice(kernel.name),
+        12,
+        NOTHING,
+        None,
+        0.0,
+        floor,
+        Terms(launch_s=launch_s),
     )
 
 

@@ -86,7 +86,8 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         (("worker", "--log"), "Allowed: --help"),
         (("list", "rungs", "--csv", "-"), "Unknown option --csv. Allowed"),
         (("replay", "h20"), "Did you mean 'h200'?"),
-        (("ladder", "--batches", "1,2", "--set", "batch=4"), "leave --batch and --set batch out"),
+        (("ladder", "--batches", "1,2", "--set", "batch=4"), "leave --batch and every batch=N out"),
+        (("ladder", "--batches", "1,2", "--rung", "cpu-blas,batch=4"), "leave --batch and every batch=N out"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

@@ -13,6 +13,7 @@ from gputop.backends.cuda.launch_info import launch_info
 from gputop.backends.cuda.runtime.context import Context, Function
 from gputop.backends.cuda.runtime.launch import Geometry, KernelLaunch
 from gputop.model.workloads import parse_workload
+from gputop.plan.plan_string import parse_word
 from gputop.plan.types import Dims, LaunchInfo, PlanRequest
 from gputop.planner.resolver import Resolver
 from gputop.util.paths import kernels_dir
@@ -89,7 +90,7 @@ def test_what_limits_is_told_where_the_table_knows_the_architecture() -> None:
 
 def test_waves_of_clusters_are_of_those_that_the_driver_holds() -> None:
     """wo in 24 x 2 tiles of eight blocks. Two an SM would be 200 at once, where 23 clusters are 184."""
-    asked = PlanRequest("naive", uses=(("wo", "gemm_fp32_cluster_8x4_8"),))
+    asked = parse_word("naive,wo:gemm_fp32_cluster_8x4/8")
     facts = facts_on("90", asked, "wo", GPT2.dims, OnSomeGpcs)
     assert facts.blocks == 24 * 2 * 8
     assert facts.waves == facts.blocks / 184

@@ -11,7 +11,7 @@ import pytest
 from gputop.backends.cuda.compiler.sources import Sources
 from gputop.backends.cuda.refusal import refusal
 from gputop.model.workloads import WORKLOADS
-from gputop.plan.types import Plan, PlanRequest, Step
+from gputop.plan.types import Kernel, Plan, PlanRequest
 from gputop.planner.resolver import Resolver
 from gputop.util import install_hints
 
@@ -20,9 +20,9 @@ CATALOG = Resolver.load()
 SOURCES = Sources((CATALOG.kernels_dir,))
 
 
-def prepared(rung: str) -> tuple[Plan, tuple[Step, ...]]:
+def prepared(rung: str) -> tuple[Plan, tuple[Kernel, ...]]:
     plan = CATALOG.resolve(PlanRequest(rung), MINI.dims, "cuda")
-    return plan, CATALOG.steps(plan, MINI.dims)
+    return plan, tuple(CATALOG.kernel(choice.kernel) for _, choice in plan.dispatch)
 
 
 def hide(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
@@ -52,15 +52,15 @@ def test_a_missing_package_is_named_with_its_extra(
 
 
 def test_dependent_launches_need_a_device_that_has_them() -> None:
-    plan, steps = prepared("coalesced")
+    plan, kernels = prepared("coalesced")
     early = plan.change(pdl=True)
-    assert refusal(early, steps, "90", SOURCES) is None
-    assert "sm_89; pdl=off runs here" in (refusal(early, steps, "89", SOURCES) or "")
+    assert refusal(early, kernels, "90", SOURCES) is None
+    assert "sm_89; pdl=off runs here" in (refusal(early, kernels, "89", SOURCES) or "")
 
 
 def test_a_source_for_one_architecture_alone_is_refused_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "only.cu").write_text("// arch: 90a\n")
-    plan, steps = prepared("naive")
-    only = tuple(Step(replace(step.kernel, source="only.cu"), step.tasks) for step in steps)
+    plan, kernels = prepared("naive")
+    only = tuple(replace(kernel, source="only.cu") for kernel in kernels)
     assert refusal(plan, only, "90", Sources((tmp_path,))) is None
     assert "another architecture than sm_100" in (refusal(plan, only, "100", Sources((tmp_path,))) or "")

@@ -22,7 +22,7 @@ from gputop.emission.cpp_text import joined, template
 from gputop.emission.weight_tables import draw_tables, fold_table
 from gputop.model import rng
 from gputop.model.weights import BY_NAME, FOLDS, GEMM_WEIGHTS, TENSORS, layer_count, parts
-from gputop.plan.types import Dims, Plan, Workload
+from gputop.plan.types import Dims, Plan, PlanRequest, Workload
 from gputop.util.paths import kernels_dir
 
 DIMS = Dims(layers=3, d_model=8, heads=2, d_ff=20, seq=5, vocab=7)
@@ -168,9 +168,9 @@ def word(std: float) -> int:
 @pytest.mark.parametrize(
     "plan",
     [
-        Plan("cuda", "", ()),
-        Plan("cuda", "", (), layout="transposed", fold=True, batch=2),
-        Plan("cuda", "", (), fold=True),
+        Plan("cuda", PlanRequest(""), ()),
+        Plan("cuda", PlanRequest(""), (), layout="transposed", fold=True, batch=2),
+        Plan("cuda", PlanRequest(""), (), fold=True),
     ],
     ids=("plain", "folded, transposed, batch of 2", "folded"),
 )

@@ -242,11 +242,6 @@ def test_known_to_be_faster_is_by_more_than_copies_differ_by(kept: Recording) ->
 def test_the_routing_table_says_why_attention_has_no_library_candidate() -> None:
     shipped = recording.read(recording.shipped()["h200"])
     assert "cuBLASLt have none" in reading("table of who", Evidence((shipped,))).why
-    views = tuple(
-        replace(view, sites=tuple(replace(site, library=("cudnn",)) for site in view.sites))
-        for view in shipped.views
-    )
-    assert "candidate" not in reading("table of who", Evidence((replace(shipped, views=views),))).why
 
 
 def test_each_batch_says_which_gate_it_passed(kept: Recording) -> None:

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from gputop.model.workloads import WORKLOADS
 from gputop.plan.plan_string import parse_word
+from gputop.plan.toggles import MOST_BATCH
 from gputop.plan.types import Dims, Launch, Plan
-from gputop.planner.resolver import LARGEST_GRID, MOST_BATCH, Resolver
+from gputop.planner.grid_limits import LARGEST_GRID
+from gputop.planner.resolver import Resolver
 from gputop.util.errors import UsageError
 
 CATALOG = Resolver.load()

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from gputop.backends.base import Floats, TimedRun, Tokens
 
-TF32 = Plan("cuda", "torch-eager", (), math="tf32", peer="torch-eager", word="torch-eager")
-FP32 = TF32.change(math="fp32", word="torch-eager,math=fp32")
+TF32 = Plan("cuda", PlanRequest("torch-eager"), (), math="tf32", peer="torch-eager")
+FP32 = TF32.change(math="fp32", request=PlanRequest("torch-eager", (("math", "fp32"),)))
 PHYSICS = PlanModel(sites=(), plan_floors=(), question_floors={})
 SPLIT = PhaseTimes(
     time_s={"gemm": 5e-4, "attention": 6e-5, "pointwise": 2e-4, "other": 1e-6},
@@ -151,7 +151,7 @@ def test_equal_times_in_two_maths_are_the_hosts() -> None:
     )
     assert slower is not None
     assert "host-bound" not in slower.status
-    other = FP32.change(rung="torch-compile", peer="torch-compile")
+    other = FP32.change(request=PlanRequest("torch-compile"), peer="torch-compile")
     apart = paired_comparison.compare(a, samples(other, 2.3e-3, 2.5e-3, 2e-4), NoiseFloors(0.003), 1e-6).get(
         "wall"
     )
@@ -182,7 +182,7 @@ def test_a_short_phase_is_held_to_the_clock_that_timed_it(timer: float) -> None:
 def test_a_batch_is_held_to_the_clock_by_the_time_of_its_pass() -> None:
     """Not by a sequence's share of it."""
     ours, theirs = ours_twice(2e-6)
-    theirs.lane = replace(theirs.lane, plan=theirs.lane.plan.change(batch=32, word="graph,batch=32"))
+    theirs.lane = replace(theirs.lane, plan=theirs.lane.plan.change(batch=32))
     attention = next(
         delta
         for delta in paired_comparison.compare(ours, theirs, NoiseFloors(0.003), timer_floor_s=1e-7).deltas

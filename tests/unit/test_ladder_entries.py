@@ -11,7 +11,7 @@ import pytest
 from gputop.backends.base import Prepared
 from gputop.perf.paired_stats import Paired
 from gputop.phases import rungs
-from gputop.plan.types import Plan, Prediction
+from gputop.plan.types import Plan, PlanRequest, Prediction
 from gputop.results import recording
 from gputop.results.ladder import PredictedGain
 from gputop.results.recording import LadderLine, encode, parse
@@ -49,7 +49,7 @@ def test_a_prediction_holds_by_the_whole_interval_of_the_gain(
 
 def climb(rung: str, time_s: float) -> LadderMeasurement:
     """A rung whose every pass took that long."""
-    plan = Plan("cuda", rung, (), word=rung)
+    plan = Plan("cuda", PlanRequest(rung), ())
     samples = LaneSamples(PreparedLane(plan, NO_SITES, PASS, time_s))
     samples.device_s = samples.wall_s = [time_s * (1 + 1e-4 * (turn % 2)) for turn in range(16)]
     return LadderMeasurement(plan, next(each for each in rungs() if each.id == rung), PASS, samples)

@@ -13,12 +13,25 @@ import pytest
 
 from gputop.perf.roofline import moved_over_compulsory
 from gputop.phases.gemm_cuda_traffic import Blocking
-from gputop.plan.types import WORD_BYTES, Dims, Kernel, Plan, Site, Task, View, WeightView
+from gputop.plan.plan_string import parse_choice
+from gputop.plan.types import (
+    WORD_BYTES,
+    Dims,
+    Kernel,
+    KernelChoice,
+    Plan,
+    PlanRequest,
+    Site,
+    Task,
+    View,
+    WeightView,
+)
+from gputop.planner.registry import divided
 from gputop.planner.resolver import Resolver
 
 CATALOG = Resolver.load()
 DIMS = Dims(layers=1, d_model=40, heads=2, d_ff=80, seq=8, vocab=40)
-PLAN = Plan("cuda", "naive", ())
+PLAN = Plan("cuda", PlanRequest("naive"), ())
 
 Word = tuple[str, int, int]
 """Of `a`, `w`, `c` or `partial`: row and column of the operand as it is stored."""
@@ -167,19 +180,20 @@ SECTORS = [(1, 40, 40), (3, 72, 24), (2, 24, 40)]
         ("gemm_tiled", tiled, ODD, 1),
         ("gemm_register_tiled", register_tiled(64), ODD, 1),
         ("gemm_small_tiles", register_tiled(32), ODD, 1),
-        ("gemm_split_k_2", register_tiled(64, 2), ODD, 1),
+        ("gemm_split_k/2", register_tiled(64, 2), ODD, 1),
         ("gemm_one_row", one_row, SECTORS, 8),
         ("gemm_one_row_k_major", one_row_k_major, [(1, 37, 20), (3, 16, 132), (2, 5, 8)], 1),
-        ("gemm_warpgroup_56_2", warpgroup, [(8, 60, 64), (100, 56, 96)], 1),
+        ("gemm_warpgroup_56/2", warpgroup, [(8, 60, 64), (100, 56, 96)], 1),
     ],
 )
 def test_l2_is_asked_for_what_is_loaded(
     kernel: str, walk: Callable[[Task], Asked], sizes: list[tuple[int, int, int]], words: int
 ) -> None:
-    traffic = CATALOG.kernel(kernel).traffic
+    choice = parse_choice(kernel)
+    traffic = CATALOG.kernel(choice.kernel).traffic
     assert traffic is not None
     for size in sizes:
-        task = product(*size)
+        task = divided(product(*size), choice)
         assert traffic((task,), PLAN, DIMS).l2_bytes == asked_bytes(walk(task), words), size
 
 
@@ -203,9 +217,9 @@ def test_no_more_is_in_flight_than_the_tiles_have() -> None:
 def test_of_a_cluster_only_blocks_with_rows_read_the_bias(rows: int, readers: int) -> None:
     """Eight blocks finish 16 rows of a tile each."""
     plan = replace(PLAN, fused_stores=True)
-    bare = product(rows, 64, 256)
+    bare = divided(product(rows, 64, 256), KernelChoice("gemm_warpgroup_56", 8))
     biased = replace(bare, inputs=(*bare.inputs, ("bias", WeightView("bhead", 0, 0, 64))))
-    traffic = CATALOG.kernel("gemm_warpgroup_56_8").traffic
+    traffic = CATALOG.kernel("gemm_warpgroup_56").traffic
     assert traffic is not None
     without, having = (traffic((task,), plan, DIMS).l2_bytes for task in (bare, biased))
     assert without is not None
@@ -230,12 +244,14 @@ FORMS = [
 ]
 
 
-def able(task: Task, plan: Plan, dims: Dims) -> Iterator[Kernel]:
-    """Kernels that can serve the task alone, whatever the math."""
+def able(task: Task, plan: Plan, dims: Dims) -> Iterator[tuple[Kernel, Task]]:
+    """Kernels that can serve the task alone, whatever the math, with the task in each number of parts."""
     for kernel in CATALOG.kernels_for(task.site.phase, "cuda"):
-        alone = not kernel.fuses and plan.layout in kernel.layouts
-        if alone and not (kernel.limits and kernel.limits(task, plan, dims)):
-            yield kernel
+        if kernel.fuses or plan.layout not in kernel.layouts:
+            continue
+        for given in (replace(task, splits=splits) for splits in kernel.splits or (1,)):
+            if not (kernel.limits and kernel.limits(given, plan, dims)):
+                yield kernel, given
 
 
 @pytest.mark.parametrize("dims", SHAPES, ids=lambda dims: f"{dims.d_model} by {dims.tokens}")
@@ -245,10 +261,10 @@ def test_no_kernel_moves_less_than_its_phase_asks_for(dims: Dims) -> None:
         plan = replace(form, batch=dims.batch)
         for task in {task.site.name: task for task in CATALOG.pass_tasks(plan, dims, False)}.values():
             work = CATALOG.phase(task.site.phase).work(task.site, dims)
-            for kernel in able(task, plan, dims):
+            for kernel, given in able(task, plan, dims):
                 if kernel.traffic is None:
                     continue
-                moved = moved_over_compulsory(work, kernel.traffic((task,), plan, dims), count=1)
+                moved = moved_over_compulsory(work, kernel.traffic((given,), plan, dims), count=1)
                 seen |= {kernel.name} if moved else set()
                 assert moved is None or moved >= 1, f"{task.site.name} by {kernel.name} in {plan}"
     assert seen >= {"embed_gather", "attention_parallel", "layernorm_warp_per_row", "gemm_tiled"}

@@ -27,8 +27,8 @@ def why_not(catalog: Resolver, rung: str, dims: Dims, arch: str) -> str:
         plan = catalog.resolve(PlanRequest(rung), dims, "cuda")
     except UsageError as error:
         return str(error)
-    steps = catalog.steps(plan, replace(dims, batch=plan.batch))
-    return refusal(plan, steps, arch, SOURCES) or ""
+    kernels = (catalog.kernel(choice.kernel) for _, choice in plan.dispatch)
+    return refusal(plan, kernels, arch, SOURCES) or ""
 
 
 def views(dims: Dims, arch: str) -> tuple[RungView, ...]:
@@ -63,7 +63,7 @@ def test_each_refused_rung_gives_way_to_the_one_after_it() -> None:
 def test_the_last_preference_needs_no_library_and_takes_any_sizes(dims: Dims) -> None:
     for rung in OPENING_RUNGS["cuda"][-2:]:
         plan = CATALOG.resolve(PlanRequest(rung), dims, "cuda")
-        assert {CATALOG.kernel(name).library for _, name in plan.dispatch} == {""}
+        assert {CATALOG.kernel(choice.kernel).library for _, choice in plan.dispatch} == {""}
 
 
 def test_every_preference_is_a_rung_of_its_ladder() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.perf.roofline import Floor, Terms, batched_s
+from gputop.plan.plan_string import parse_choice
 from gputop.plan.traffic import NOTHING
 from gputop.plan.types import Dims, Feature, Kernel, Plan, PlanRequest
 from gputop.planner.resolver import Resolver
@@ -58,11 +59,11 @@ def ours(rung: str) -> OwnPlanTiming:
 def model(row: Row) -> SiteModel:
     phase = row.phase.partition("@")[0]
     kinds = {each.name: each.kind for each in CATALOG.phases}
-    gone = Kernel(row.kernel or "", "cuda", "", ())
-    kernel = CATALOG.kernels.get(row.kernel or "", gone)
+    choice = parse_choice(row.kernel or "none")
+    kernel = CATALOG.kernels.get(choice.kernel, Kernel(choice.kernel, "cuda", "", ()))
     kind = kind_of([kinds.get(phase, "gemm")])
     return SiteModel(
-        row.phase, (phase,), kind, kernel, row.count or 1, NOTHING, None, 0.0, UNKNOWN_FLOOR, Terms()
+        row.phase, (phase,), kind, kernel, choice, row.count or 1, NOTHING, None, 0.0, UNKNOWN_FLOOR, Terms()
     )
 
 

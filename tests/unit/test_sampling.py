@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gputop.backends.base import PassTimes, PhaseTimes, TimedRun, Trace, run_in_turn
-from gputop.plan.types import LaunchInfo, Plan, Step
+from gputop.plan.types import LaunchInfo, Plan, PlanRequest, Step
 from gputop.results.records import Gate, Tuned
 from gputop.session import sampling
 from gputop.session.prepared_plans import PreparedLane
@@ -19,7 +19,7 @@ from gputop.session.sampling import LaneSamples, expected_sample_s, sample_lanes
 if TYPE_CHECKING:
     from gputop.backends.base import Floats, Tokens
 
-PLAN = Plan("cpu", "any", (), word="any")
+PLAN = Plan("cpu", PlanRequest("any"), ())
 PASSED = Gate("PASS pass-only", 1e-7, 1e-5)
 
 

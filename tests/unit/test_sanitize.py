@@ -96,7 +96,7 @@ def test_what_is_refused_beforehand_is_left_out(
 @pytest.mark.parametrize("word", sanitize.OF_MIXED_RUNGS)
 def test_our_kernels_in_mixed_rungs_are_none_that_would_be_left_out(word: str) -> None:
     plan = Resolver.load().resolve(parse_word(word), STANDARD["mini"].dims, "cuda")
-    ours = {Resolver.load().kernel(name).source for _, name in plan.dispatch}
+    ours = {Resolver.load().kernel(choice.kernel).source for _, choice in plan.dispatch}
     assert any(source.startswith(("gemm/", "attention/")) for source in ours)
 
 

@@ -13,6 +13,7 @@ from gputop.model.workloads import parse_workload
 from gputop.plan.types import Plan, PlanRequest, Step
 from gputop.planner.resolver import Resolver, plan_dims
 from gputop.util.errors import Unavailable, WorkerLost
+from gputop.util.paths import kernels_dir
 
 WORKLOAD = parse_workload("mini")
 
@@ -44,7 +45,7 @@ def test_what_is_missing_there_is_said_here() -> None:
         pytest.skip("there is a device here")
     plan, steps = resolved("oracle-tf32")
     with pytest.raises(Unavailable) as caught:
-        SeparatePrepared(Prepare(WORKLOAD, None, None, plan), steps, silent)
+        SeparatePrepared(Prepare(WORKLOAD, None, kernels_dir(), plan), steps, silent)
     assert str(caught.value) == missing
 
 
@@ -54,4 +55,4 @@ def test_a_process_that_ends_by_itself_loses_the_plan_and_nothing_else(
     monkeypatch.setattr(prepared, "MODULE", "this")
     plan, steps = resolved("oracle-tf32")
     with pytest.raises(WorkerLost, match=r"runs oracle-tf32 ended by itself \(exit code 0\)"):
-        SeparatePrepared(Prepare(WORKLOAD, None, None, plan), steps, silent)
+        SeparatePrepared(Prepare(WORKLOAD, None, kernels_dir(), plan), steps, silent)

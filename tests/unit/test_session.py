@@ -105,6 +105,32 @@ def test_sources_that_nothing_compiles_are_refused(tmp_path: Path) -> None:
             open_session(opening, TINY, device=None, kernels_dir=str(tmp_path), say=silent)
 
 
+def test_one_pass_under_two_names_is_paired_with_itself_and_says_so(session: Session) -> None:
+    other = parse_word("cpu-blas,threads=all")
+    window = session.measure(PlanRequest("cpu-threads"), other, seconds=SHORT_S)
+    assert [lane.plan for lane in window.lanes] == ["cpu-threads", "cpu-blas,threads=all"]
+    assert any("are the same pass" in note for note in window.notes)
+    alone = session.measure(PlanRequest("cpu-threads"), seconds=SHORT_S)
+    assert alone.lanes[0].plan == "cpu-threads", "whatever it was called before"
+
+
+def test_two_rungs_that_are_one_pass_have_an_entry_each(session: Session) -> None:
+    names = ("cpu-blas,threads=all", "cpu-threads")
+    ladder = session.measure_ladder([parse_word(name) for name in names], seconds=SHORT_S)
+    assert tuple(entry.rung for entry in ladder.entries) == names
+    assert all(entry.device_s for entry in ladder.entries)
+
+
+def test_the_kernels_of_a_site_are_listed_with_the_plans_that_they_make(session: Session) -> None:
+    found = session.choices(PlanRequest("cpu-pruned"), "w1@1")
+    assert {str(c.choice): str(c.request) for c in found.candidates} == {
+        "cpu_loops_gemm": "cpu-pruned,w1@1:cpu_loops_gemm",
+        "cpu_blas_gemm": "cpu-pruned",
+    }
+    with pytest.raises(UsageError, match="Unknown site 'w4'"):
+        session.choices(PlanRequest("cpu-pruned"), "w4")
+
+
 def test_cuda_where_it_can_not_be_used_is_not_here() -> None:
     if backends.load("cuda").available() is None:
         pytest.skip("cuda can be used here")
@@ -125,7 +151,7 @@ def test_a_view_shows_what_can_be_flipped(session: Session) -> None:
     view = session.view(parse_word("cpu-blas,batch=2,w1:cpu_loops_gemm"))
     assert view.word == "cpu-blas,batch=2,w1:cpu_loops_gemm"
     assert view.batch == 2
-    assert {site.site: site.kernel for site in view.sites}["w1"] == "cpu_loops_gemm"
+    assert {site.site: str(site.kernel) for site in view.sites}["w1"] == "cpu_loops_gemm"
     refused = {toggle.name: dict(toggle.refused) for toggle in view.toggles}
     assert "bf16" in refused["math"]
     assert view.need_bytes

@@ -11,8 +11,9 @@ import pytest
 from gputop.model.workloads import parse_workload
 from gputop.phases.gemm_cuda_traffic import Blocking, GemmLoop, sum_waits, traffic
 from gputop.phases.sass_loops import L1_CYCLES, LOOP_BODIES, LoopBody
+from gputop.plan.plan_string import parse_word
 from gputop.plan.traffic import CriticalPath, Traffic
-from gputop.plan.types import Plan, PlanRequest, Step, Task
+from gputop.plan.types import Plan, Step, Task
 from gputop.planner.resolver import Resolver, plan_dims
 from gputop.results.records import Ceiling, Ceilings, DeviceFacts
 from gputop.session.cost_model import Machine, site_models
@@ -26,8 +27,8 @@ def catalog() -> Resolver:
     return Resolver.load()
 
 
-def resolve(rung: str, *uses: tuple[str, str]) -> Plan:
-    return catalog().resolve(PlanRequest(rung, uses=uses), GPT2.dims, "cuda")
+def resolve(rung: str, *uses: str) -> Plan:
+    return catalog().resolve(parse_word(",".join((rung, *uses))), GPT2.dims, "cuda")
 
 
 def steps(plan: Plan) -> tuple[Step, ...]:
@@ -134,7 +135,7 @@ def test_counts_of_a_gemm_by_hand() -> None:
 
 def test_no_more_is_in_flight_than_a_blocks_share_of_the_inner_axis() -> None:
     """A turn of the head's four warps a column is 3072 indices long, and the row has 768."""
-    plan = resolve("graph", ("head", "gemm_one_row_k_major_4"))
+    plan = resolve("graph", "head:gemm_one_row_k_major_4")
     head = next(step for step in steps(plan) if step.site == "head")
     assert declared(head, plan).bytes_in_flight_per_warp == 4 * (1 + 2) * 768 / 8
     loop = GemmLoop(LoopBody(100, 300), inner=32, wavefronts=50, ahead=3)
@@ -193,7 +194,7 @@ def test_a_warpgroup_product_differs_by_its_store_as_any_other() -> None:
     """wo in tiles of 128 x 56, of which the last has 40 columns to load, two blocks of a cluster each: the
     store apart is a launch more.
     """
-    plan = resolve("hopper", ("wo", "gemm_warpgroup_56_2"))
+    plan = resolve("hopper", "wo:gemm_warpgroup_56_2")
     wo = next(step for step in steps(plan) if step.site == "wo")
     fused, apart = declared(wo, plan), declared(wo, replace(plan, fused_stores=False))
     assert fused.l2_bytes is not None
@@ -231,10 +232,10 @@ def test_a_layernorm_that_sends_for_weights_asks_for_every_line_of_them(
 
     In a turn 128 blocks of a warp send for 4096 lines.
     """
-    plan = resolve("graph", (site, "layernorm_weights_ahead"))
+    plan = resolve("graph", f"{site}:layernorm_weights_ahead")
     step = next(step for step in steps(plan) if step.site == site)
     ahead, rows = declared(step, plan), step.tasks[0].output.rows
-    plain = resolve("graph", (site, "layernorm_row_in_registers"))
+    plain = resolve("graph", f"{site}:layernorm_row_in_registers")
     alone = declared(next(step for step in steps(plain) if step.site == site), plain)
     assert step.kernel.launches is not None
     (launch,) = step.kernel.launches(step.tasks, plan, plan_dims(GPT2, plan))

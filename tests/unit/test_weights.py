@@ -7,10 +7,10 @@ import pytest
 
 from gputop.model import weights
 from gputop.model.workloads import WORKLOADS
-from gputop.plan.types import Plan
+from gputop.plan.types import Plan, PlanRequest
 
 TINY = WORKLOADS[2]
-PLAIN = Plan("cpu", "any", ())
+PLAIN = Plan("cpu", PlanRequest("any"), ())
 
 
 def test_every_element_is_drawn_once() -> None:

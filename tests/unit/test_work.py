@@ -12,7 +12,7 @@ from gputop.model.weights import parameter_count, weight_bytes
 from gputop.model.workloads import WORKLOADS
 from gputop.perf.roofline import device_floor
 from gputop.plan.traffic import Work
-from gputop.plan.types import Dims, Plan
+from gputop.plan.types import Dims, Plan, PlanRequest
 from gputop.planner.resolver import Resolver
 from gputop.results.records import Ceiling, Ceilings, DeviceFacts
 from gputop.session.cost_model import Machine, plan_floors, question_floors
@@ -142,7 +142,7 @@ def test_a_fold_leaves_a_layernorm_no_weights_and_two_flops_less(dims: Dims, pru
 @pytest.mark.parametrize("fold", [False, True])
 @pytest.mark.parametrize("prune", [False, True])
 def test_a_plans_tasks_know_what_is_folded(fold: bool, prune: bool) -> None:
-    plan = Plan("cuda", "naive", (), fold=fold, prune=prune)
+    plan = Plan("cuda", PlanRequest("naive"), (), fold=fold, prune=prune)
     for task in CATALOG.pass_tasks(plan, TINY, False):
         if task.site.phase in ("ln1", "ln2", "lnf"):
             work = CATALOG.phase(task.site.phase).work(task.site, TINY)
@@ -156,7 +156,7 @@ def test_no_plan_does_less_than_is_asked(fold: bool, prune: bool) -> None:
     """And one that prunes and folds no more."""
     items = (Ceiling("fp32", 6e13, "FLOP/s", ""), Ceiling("dram_read", 4e12, "B/s", ""))
     machine = Machine(DeviceFacts("cuda", "a device", None), Ceilings("a device", None, "t", items), 2e9)
-    plan = Plan("cuda", "naive", (), fold=fold, prune=prune)
+    plan = Plan("cuda", PlanRequest("naive"), (), fold=fold, prune=prune)
     question = device_floor(question_floors(CATALOG, plan, GPT2_SMALL, machine).values())
     own = device_floor(plan_floors(CATALOG, plan, GPT2_SMALL, machine))
     for asked, done in ((question.compute_s, own.compute_s), (question.dram_s, own.dram_s)):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from gputop import phases
 from gputop.backends.base import Say
 from gputop.backends.cpu import ceilings, machine, warmup
 from gputop.backends.cpu.memory import Floats, own_copy
 from gputop.backends.cpu.prepared import CpuPrepared, LastPass
 from gputop.model import activations, weights
 from gputop.plan.types import WORD_BYTES, Dims, Layout, Plan, Step, Workload
+from gputop.planner.registry import Registry
 from gputop.planner.resolver import plan_dims
 from gputop.results.records import Ceilings, DeviceFacts, Health
 from gputop.util import host_cpu
@@ -31,8 +30,9 @@ class CpuBackend:
     aa_minimum = 0.02
     """A core that others share is noisier than a clock-locked GPU."""
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Workload, registry: Registry) -> None:
         self.workload = workload
+        self._registry = registry
         self.timer_floor_s = ceilings.timer_floor_s()
         self._ceilings: Ceilings | None = None
         self._prepared: list[CpuPrepared] = []
@@ -106,7 +106,7 @@ class CpuBackend:
     def prepare(self, plan: Plan, steps: tuple[Step, ...], say: Say) -> CpuPrepared:
         """Plans that store their weights alike share them; a second copy of one plan shares nothing."""
         dims = plan_dims(self.workload, plan)
-        say(f"placing the weights of {plan.word or plan.rung}")
+        say(f"placing the weights of {plan.word}")
         self._prepared = [other for other in self._prepared if not other.closed]
         arrays = self._weights(plan, dims)
         if any(other.plan == plan for other in self._prepared):
@@ -118,7 +118,7 @@ class CpuBackend:
             plan=plan,
             dims=dims,
             steps=steps,
-            kept_steps=tuple(_kept(step, plan, dims) for step in steps),
+            kept_steps=self._registry.steps(plan, dims, keep_layers=True),
             weights=arrays,
             timed_tokens=gate.timed_tokens(self.workload, dims),
             threads=lambda: blas.threads(count),
@@ -155,16 +155,9 @@ def available() -> str | None:
 
 
 def open_backend(
-    workload: Workload, device: str | None, say: Say, kernels_dir: Path | None = None
+    workload: Workload, device: str | None, say: Say, registry: Registry | None = None
 ) -> CpuBackend:
-    """UsageError for a device: there is one cpu. CUDA sources of the user's are nothing to it."""
+    """Raise UsageError for a device: there is one cpu."""
     if device is not None:
         raise UsageError(f"The cpu backend has no device {device!r}: leave --device out.")
-    return CpuBackend(workload)
-
-
-def _kept(step: Step, plan: Plan, dims: Dims) -> Step:
-    """The step with a buffer for each layer."""
-    by_name = {phase.name: phase for phase in phases.phases()}
-    tasks = (by_name[task.site.phase].task(task.site, task.layer, plan, dims, True) for task in step.tasks)
-    return Step(step.kernel, tuple(tasks))
+    return CpuBackend(workload, registry or Registry.load())

@@ -195,7 +195,7 @@ class CpuPrepared:
         kernels: dict[str, str] = {}
         launches: dict[str, int] = {}
         for step, calls in zip(self.steps, self._bound, strict=True):
-            kernels[step.site] = step.kernel.name
+            kernels[step.site] = str(step.choice)
             launches[step.site] = launches.get(step.site, 0) + len(calls)
         return tuple(LaunchInfo(site, kernels[site], launches[site]) for site in kernels)
 

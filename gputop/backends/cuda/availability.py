@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gputop.backends.cuda import packages
@@ -13,6 +12,7 @@ from gputop.backends.cuda.runtime import driver
 from gputop.backends.cuda.runtime.device_warmup import begin
 from gputop.backends.cuda.runtime.devices import choose, visible_devices
 from gputop.plan.types import Workload
+from gputop.planner.registry import Registry
 from gputop.util import install_hints
 from gputop.util.errors import Unavailable
 from gputop.util.startup_trace import mark
@@ -39,11 +39,11 @@ def available() -> str | None:
 
 
 def open_backend(
-    workload: Workload, device: str | None, say: Say, kernels_dir: Path | None = None
+    workload: Workload, device: str | None, say: Say, registry: Registry | None = None
 ) -> CudaBackend:
-    """`device`: CUDA's ordinal or the beginning of a UUID; `kernels_dir` is searched before our own sources.
+    """`device`: CUDA's ordinal or the beginning of a UUID.
 
-    Unavailable when the device, the driver or a library is missing.
+    Raise Unavailable if the device, the driver or a library is missing.
     """
     # The driver takes its time to start, which the imports may take too.
     begin(device)
@@ -51,7 +51,7 @@ def open_backend(
     mark("cuda: importing the backend")
     from gputop.backends.cuda.backend import CudaBackend
 
-    return CudaBackend(workload, device, say, kernels_dir)
+    return CudaBackend(workload, device, say, registry or Registry.load())
 
 
 def _require() -> None:

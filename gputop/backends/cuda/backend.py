@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
-from gputop import phases
 from gputop.backends.base import Prepared, Say
 from gputop.backends.cuda.bind import Binder, Libraries, plan_launches
 from gputop.backends.cuda.ceilings import measure as ceilings_of
@@ -28,7 +26,7 @@ from gputop.backends.cuda.timing.events import Timer
 from gputop.backends.cuda.timing.sentinel import LaunchSentinel
 from gputop.backends.cuda.weights import DeviceWeights, check_fill, plan_weight_bytes
 from gputop.model import activations
-from gputop.plan.types import Dims, Plan, Step, Workload
+from gputop.plan.types import Plan, Step, Workload
 from gputop.planner.registry import Registry
 from gputop.planner.resolver import plan_dims
 from gputop.results.records import Ceilings, DeviceFacts, Health
@@ -48,19 +46,18 @@ class CudaBackend:
     cache_state = "in-situ"
     aa_minimum = 0.003
 
-    def __init__(self, workload: Workload, device: str | None, say: Say, kernels_dir: Path | None) -> None:
+    def __init__(self, workload: Workload, device: str | None, say: Say, registry: Registry) -> None:
         """Raise Unavailable if the device is missing, UsageError if memory or a probe is refused."""
         mark("cuda: the device")
         self.workload = workload
-        self._kernels_dir = kernels_dir
         found = awake(device)
         self._device, self._nvml = found.device, found.nvml
         say(f"opening {self._device.name}")
         self._context = Context(self._device.index)
         mark("cuda: kernels and rungs")
         found.claim()
-        self._sources = Sources.before_ours(kernels_dir)
-        self._registry = Registry.load(kernels_dir)
+        self._sources = Sources.before_ours(registry.kernels_dir)
+        self._registry = registry
         self._tools = Tools(self._context, self._sources)
         # Clocks and ceilings are measured by our kernels, whatever a user's folder has of them.
         self._measuring = Tools(self._context, Sources.before_ours())
@@ -100,8 +97,9 @@ class CudaBackend:
         return self._ceilings
 
     def refuses(self, plan: Plan) -> str | None:
-        steps = self._registry.steps(plan, plan_dims(self.workload, plan))
-        return refusal(plan, steps, self._context.arch, self._sources)
+        names = dict.fromkeys(choice.kernel for _, choice in plan.dispatch)
+        kernels = [self._registry.kernel(name) for name in names]
+        return refusal(plan, kernels, self._context.arch, self._sources)
 
     def fixed_toggles(self) -> Mapping[str, str]:
         """A GPU's toggles are all gputop's own."""
@@ -131,9 +129,9 @@ class CudaBackend:
         """Plans whose libraries would slow down the launches of all others have a process of their own."""
         if not is_separate(plan, steps):
             return self.prepare_here(plan, steps, say)
-        say(f"starting a process for {plan.word or plan.rung}")
+        say(f"starting a process for {plan.word}")
         before = self._nvml.pids()
-        request = Prepare(self.workload, self._device.uuid, self._kernels_dir, plan)
+        request = Prepare(self.workload, self._device.uuid, self._registry.kernels_dir, plan)
         separate = SeparatePrepared(request, steps, say)
         self._nvml.own(self._nvml.appeared_since(before) | {separate.pid})
         return separate
@@ -143,7 +141,7 @@ class CudaBackend:
         dims = plan_dims(self.workload, plan)
         sites = self._registry.sites(dims, plan.prune, plan.fold)
         self._context.expect(self._registry.work(sites, dims).flops)
-        say(f"drawing the weights of {plan.word or plan.rung}")
+        say(f"drawing the weights of {plan.word}")
         # A framework reads weights as it defines them, whatever the rung before it did to ours.
         stored = plan.change(layout="row", fold=False) if plan.peer else plan
         weights = DeviceWeights(self._context, self._tools, self.workload, stored, dims)
@@ -155,7 +153,7 @@ class CudaBackend:
                 self._context, self._timer, weights, plan, dims, timed_tokens, self._recorder, say
             )
             return peer
-        say(f"compiling the kernels of {plan.word or plan.rung}")
+        say(f"compiling the kernels of {plan.word}")
         return CudaPrepared(
             context=self._context,
             tools=self._tools,
@@ -165,7 +163,7 @@ class CudaBackend:
             plan=plan,
             dims=dims,
             steps=steps,
-            kept_steps=tuple(_kept(step, plan, dims) for step in steps),
+            kept_steps=self._registry.steps(plan, dims, keep_layers=True),
             timed_tokens=timed_tokens,
             recorder=self._recorder,
             say=say,
@@ -217,13 +215,6 @@ def is_separate(plan: Plan, steps: tuple[Step, ...]) -> bool:
 def _package_notes() -> tuple[str, ...]:
     several = several_cupys()
     return (f"{several[0]}: {several[1]}",) if several else ()
-
-
-def _kept(step: Step, plan: Plan, dims: Dims) -> Step:
-    """The step with a buffer for each layer."""
-    by_name = {phase.name: phase for phase in phases.phases()}
-    tasks = (by_name[task.site.phase].task(task.site, task.layer, plan, dims, True) for task in step.tasks)
-    return Step(step.kernel, tuple(tasks))
 
 
 def _cuda_version(number: int) -> str:

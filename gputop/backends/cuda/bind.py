@@ -33,9 +33,9 @@ class BoundStep:
 
     @property
     def label(self) -> str:
-        """`kernel gemm_naive at w1, layer 3`, for messages."""
+        """`kernel gemm_split_k/4 at w1, layer 3`, for messages."""
         task = self.step.tasks[0]
-        return f"kernel {self.step.kernel.name} at {self.step.site}, layer {task.layer}"
+        return f"kernel {self.step.choice} at {self.step.site}, layer {task.layer}"
 
 
 class Libraries:

@@ -59,7 +59,7 @@ def _own(context: Context, step: BoundStep, lead: KernelLaunch) -> LaunchInfo:
     known = bool(resident) and clustered != 0
     return LaunchInfo(
         site=step.step.site,
-        kernel=step.step.kernel.name,
+        kernel=str(step.step.choice),
         launches=len(step.calls),
         grid=shape(geometry.grid),
         block=shape(geometry.block),
@@ -111,7 +111,7 @@ def _library(context: Context, step: BoundStep) -> LaunchInfo:
     main = nodes[0] if nodes else None
     return LaunchInfo(
         site=step.step.site,
-        kernel=step.step.kernel.name,
+        kernel=str(step.step.choice),
         launches=len(every),
         library_kernel="; ".join(dict.fromkeys(node.name for node in nodes)) or None,
         grid=shape(main.grid) if main else None,

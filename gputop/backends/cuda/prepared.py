@@ -92,7 +92,7 @@ class CudaPrepared:
         self._facts = launch_info(context, self._bound)
         self._graph: Any = None
         if plan.graph:
-            self._graph = capture(context, self._calls, f"the pass of {plan.word or plan.rung}")
+            self._graph = capture(context, self._calls, f"the pass of {plan.word}")
             self._submit: tuple[Call, ...] = (self._launch_graph,)
         else:
             self._submit = self._calls
@@ -179,7 +179,7 @@ class CudaPrepared:
     def _run(self, memory: PlanMemory, calls: Sequence[Call], tokens: Tokens, poison: float) -> Floats:
         memory.poison(poison)
         self._context.copy_in(memory.tokens, np.ascontiguousarray(tokens.reshape(-1)))
-        what = f"the pass of {self.plan.word or self.plan.rung}"
+        what = f"the pass of {self.plan.word}"
         with explained(what):
             for call in calls:
                 call()

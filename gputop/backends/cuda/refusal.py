@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gputop.backends.cuda.compiler.nvrtc import arch_of, read_text
 from gputop.backends.cuda.compiler.sources import Sources
 from gputop.backends.cuda.packages import NVMATH, TORCH, Package
 from gputop.backends.cuda.runtime.launch import FIRST_WITH_PDL
-from gputop.plan.types import Kernel, Plan, Step
+from gputop.plan.types import Kernel, Plan
 
 PEER_PACKAGES: Mapping[str, Package] = {
     "torch-eager": TORCH,
@@ -18,8 +18,8 @@ PEER_PACKAGES: Mapping[str, Package] = {
 LIBRARY_PACKAGES: Mapping[str, Package] = {"cublaslt": NVMATH}
 
 
-def refusal(plan: Plan, steps: tuple[Step, ...], arch: str, sources: Sources) -> str | None:
-    """None when it can run on a device of compute capability `arch` (`90`)."""
+def refusal(plan: Plan, kernels: Iterable[Kernel], arch: str, sources: Sources) -> str | None:
+    """Return why a plan of these kernels can't run on compute capability `arch` (`90`); None if it can."""
     if plan.peer in PEER_PACKAGES:
         return PEER_PACKAGES[plan.peer].missing()
     if plan.pdl and int(arch) < FIRST_WITH_PDL:
@@ -27,7 +27,7 @@ def refusal(plan: Plan, steps: tuple[Step, ...], arch: str, sources: Sources) ->
             f"pdl=on: programmatic dependent launch exists from sm_{FIRST_WITH_PDL} on, and this device is "
             f"sm_{arch}; pdl=off runs here."
         )
-    for kernel in {step.kernel.name: step.kernel for step in steps}.values():
+    for kernel in kernels:
         why = _of_kernel(kernel, arch, sources)
         if why is not None:
             return why

@@ -15,7 +15,7 @@ from gputop.backends.cuda.runtime.utility_kernels import Tools, halves
 from gputop.model import rng
 from gputop.model.weights import BY_NAME as TENSOR_OF
 from gputop.model.weights import FOLDS, GEMM_WEIGHTS, TENSORS, Fold, Tensor, TensorPart, layer_count, parts
-from gputop.plan.types import WORD_BYTES, Dims, Plan, WeightView, Workload
+from gputop.plan.types import WORD_BYTES, Dims, Plan, PlanRequest, WeightView, Workload
 from gputop.util.errors import DeviceLost
 
 FOLD_THREADS = 128
@@ -129,7 +129,7 @@ class DeviceWeights:
 
 def check_fill(context: Context, tools: Tools, workload: Workload) -> None:
     """Compare drawn weights with NumPy's, bit for bit. DeviceLost when the device computes otherwise."""
-    device = DeviceWeights(context, tools, workload, Plan("cuda", "", ()), workload.dims)
+    device = DeviceWeights(context, tools, workload, Plan("cuda", PlanRequest(""), ()), workload.dims)
     context.synchronize("drawing the weights")
     for name in CHECKED:
         part = next(part for part in reversed(list(parts(workload.dims))) if part.tensor == name)

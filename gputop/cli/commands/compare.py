@@ -13,7 +13,7 @@ from gputop.util.errors import UsageError
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    word = "RUNG[,TOGGLE=VALUE...][,SITE:KERNEL...]"
+    word = "RUNG[,TOGGLE=VALUE...][,SITE:KERNEL[/SPLITS]...]"
     parser.add_argument("a", metavar="A", help=f"the plan to compare with: {word}")
     parser.add_argument("b", metavar="B", nargs="?", help="the plan to judge")
     parser.add_argument(

@@ -71,7 +71,7 @@ def _run(options: argparse.Namespace) -> int:
         )
         _show(ladder, options, output)
         if options.routing:
-            _route(bench, _last(ladder), output)
+            _route(bench, _last(ladder, requests), output)
         elif options.batches is None and not bench.opened.device.recording and (own := _timed(ladder)):
             bench.narrator.note(f"add --routing to learn which kernel suits each site of {own[-1]}")
     return exit_code_of(entry.gate for entry in ladder.entries if entry.gate.status != "unchecked")
@@ -80,8 +80,12 @@ def _run(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> None:
     if options.rung and options.batches is None:
         raise UsageError("--rung names the plan of --batches; a ladder's rungs are named by --rungs A,B,C.")
-    if options.batches is not None and (options.batch is not None or "batch" in dict(options.sets)):
-        raise UsageError("--batches lists the batches: leave --batch and --set batch out.")
+    if options.batches is not None:
+        from gputop.plan.plan_string import parse_word
+
+        of_rung = parse_word(options.rung).sets if options.rung else ()
+        if options.batch is not None or "batch" in dict((*options.sets, *of_rung)):
+            raise UsageError("--batches lists the batches: leave --batch and every batch=N out.")
 
 
 def _check_recorded(label: str, options: argparse.Namespace) -> None:
@@ -137,14 +141,14 @@ def _show(ladder: Ladder, options: argparse.Namespace, output: Output) -> None:
         output.write(export.ladder_csv(ladder), export.ladder_json(ladder))
 
 
-def _last(ladder: Ladder) -> PlanRequest:
+def _last(ladder: Ladder, requests: Sequence[PlanRequest]) -> PlanRequest:
     """The last plan of ours that has a time. UsageError where none has."""
-    from gputop.plan.plan_string import parse_word
-
-    timed = _timed(ladder)
-    if not timed:
+    timed = set(_timed(ladder))
+    # A ladder's entries stand in the order in which its plans were asked for.
+    own = [request for request, entry in zip(requests, ladder.entries, strict=True) if entry.rung in timed]
+    if not own:
         raise UsageError("No rung of this ladder has a time: there is nothing to route.")
-    return parse_word(timed[-1])
+    return own[-1]
 
 
 def _timed(ladder: Ladder) -> list[str]:

@@ -40,12 +40,13 @@ def _toggles(options: argparse.Namespace) -> Lines:
 
 def _kernels(options: argparse.Namespace) -> Lines:
     rows = (
-        (kernel.name, kernel.backend, "+".join(kernel.covers) if kernel.fuses else " ".join(kernel.covers),
+        (kernel.name, " ".join(map(str, kernel.splits)), kernel.backend,
+         "+".join(kernel.covers) if kernel.fuses else " ".join(kernel.covers),
          " ".join(kernel.maths), kernel.source or kernel.library, kernel.idea)
         for kernel in _catalog(options).kernels.values()
         if kernel.backend in _backends(options)
     )  # fmt: skip
-    return ("kernel", "backend", "phases", "math", "source", "idea"), rows
+    return ("kernel", "/splits", "backend", "phases", "math", "source", "idea"), rows
 
 
 def _sites(options: argparse.Namespace) -> Lines:
@@ -56,9 +57,10 @@ def _sites(options: argparse.Namespace) -> Lines:
     request = request_of(options, catalog.rungs_of(measuring[-1])[0].id)
     backend = catalog.rung(request.rung).backend
     plan = catalog.resolve(request, workload.dims, backend if backend in measuring else measuring[-1])
+    dispatch = dict(plan.dispatch)
     rows = (
         (site.name, site.phase, str(site.count), str(site.rows), str(site.columns), str(site.inner or ""),
-         dict(plan.dispatch).get(site.name, plan.peer))
+         plan.peer or str(dispatch[site.name]))
         for site in catalog.sites(plan_dims(workload, plan), plan.prune)
     )  # fmt: skip
     return ("site", "phase", "n", "rows", "columns", "inner", f"kernel of {plan.word}"), rows

@@ -32,15 +32,9 @@ def dispatch_rows(state: State, widths: Mapping[str, int]) -> dict[str, Cells]:
     return {site.site: _cells(site, state.view is None, widths) for site in view.sites} if view else {}
 
 
-def others(site: SiteView) -> int:
-    """Kernels that could serve the site instead."""
-    refused = dict(site.refused)
-    return sum(1 for name in site.candidates if name != site.kernel and name not in refused)
-
-
 def _cells(site: SiteView, stale: bool, widths: Mapping[str, int]) -> Cells:
-    count = 0 if stale else others(site)
-    kernel = middle_cut(site.kernel, widths.get("kernel", KERNEL_WIDTH))
+    count = 0 if stale else len(site.others)
+    kernel = middle_cut(str(site.kernel), widths.get("kernel", KERNEL_WIDTH))
     return {
         "site": Text(site.site, Style(color=FAINT if stale else TEXT)),
         "kernel": Text(kernel, Style(color=CURRENT if count else MUTED)),
@@ -56,12 +50,9 @@ def explain_site(state: State, name: str) -> str:
     site = next((site for site in sites if site.site == name), None)
     if site is None:
         return ""
-    count = others(site)
-    if not count and not site.refused:
-        return f"{name}: {site.kernel} is the only kernel there is for it here."
-    if not count:
-        return f"{name}: no other kernel can serve it on this plan; enter shows why."
-    return f"{name}: enter opens the {count + 1} kernels that can serve it."
+    if not site.others:
+        return f"{name}: no other kernel can serve it on this plan; enter shows which there are, and why not."
+    return f"{name}: enter opens the {len(site.others) + 1} kernels that take it, and says why others do not."
 
 
 class DispatchTable(KeyedTable):

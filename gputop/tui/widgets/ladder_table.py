@@ -59,13 +59,12 @@ def ladder_rows(state: State, widths: dict[str, int]) -> dict[str, Cells]:
     """Return key -> cells: every rung, and after its rung each changed plan that was tried."""
     scale = _scale(state)
     rows: dict[str, Cells] = {}
-    tried = dict.fromkeys((*state.seen, state.pinned_word, state.current_word))
     for rung in state.rungs:
         rows[rung.id] = _cells(state, rung, rung.id, rung.id, scale, widths)
-        for word in tried:
-            if word is not None and word.split(",")[0] == rung.id and word != rung.id:
-                changes = "└ " + word.removeprefix(f"{rung.id},")
-                rows[CHANGED + word] = _cells(state, rung, word, changes, scale, widths)
+        for plan in state.tried:
+            if plan.rung == rung.id:
+                changes = "└ " + str(plan).removeprefix(f"{rung.id},")
+                rows[CHANGED + str(plan)] = _cells(state, rung, str(plan), changes, scale, widths)
     return rows
 
 
@@ -177,14 +176,14 @@ def _short(value: float, symbol: str = "") -> str:
 
 def explain_rung(state: State, key: str) -> str:
     """Return the rung's idea and its prediction, or why it can't run here."""
-    rung_id = key.removeprefix(CHANGED).split(",")[0]
-    rung = state.rung(rung_id)
+    rung_of = {CHANGED + str(plan): plan.rung for plan in state.tried}
+    rung = state.rung(rung_of.get(key, key))
     if rung is None:
         return ""
     if rung.refused:
         return f"{rung.id} can't run here: {rung.refused}"
     said = f"{rung.number} {rung.id}: {rung.idea}"
-    entry = state.ladder.get(rung_id)
+    entry = state.ladder.get(rung.id)
     if entry is not None and entry.predicted is not None:
         predicted = ratio_within(entry.predicted, entry.predicted_lo, entry.predicted_hi)
         said += f" Predicted {predicted} over {entry.before}, by {entry.source}."

@@ -9,9 +9,18 @@ from typing import TypeVar
 
 from gputop.ipc.client import OnProgress
 from gputop.ipc.log import WorkerLog
-from gputop.ipc.protocol import Checked, Measured, Message, Opened, Resolved, decode_event, encode
-from gputop.plan.choices import PlanView
-from gputop.plan.types import PlanRequest, Workload
+from gputop.ipc.protocol import (
+    Checked,
+    ChoicesListed,
+    Measured,
+    Message,
+    Opened,
+    Resolved,
+    decode_event,
+    encode,
+)
+from gputop.plan.choices import PlanView, SiteChoices
+from gputop.plan.types import KernelChoice, PlanRequest, Workload
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, Gate, Window
 from gputop.util.errors import UsageError, WorkerLost
@@ -21,6 +30,7 @@ from tests.tui.fake.records import (
     RUNGS,
     WORKLOAD,
     WRONG_KERNEL,
+    choices_of,
     gate_of,
     view_of,
     window_of,
@@ -84,6 +94,11 @@ class ReplayedClient:
             raise UsageError("A batch of 999 needs 340 GB; 8 GB are free. Allowed here: up to 24.")
         return _through(Resolved(id=2, view=view_of(request)), Resolved).view
 
+    def choices(self, request: PlanRequest, site: str) -> SiteChoices:
+        self.calls.append(f"choices {site}")
+        event = ChoicesListed(id=6, choices=choices_of(request, site))
+        return _through(event, ChoicesListed).choices
+
     def measure(
         self,
         current: PlanRequest,
@@ -117,7 +132,8 @@ class ReplayedClient:
 
     def check(self, request: PlanRequest, *, on_progress: OnProgress | None = None) -> Gate:
         self.calls.append(f"check {view_of(request).word}")
-        checked = PlanRequest("cpu-blas", (), (("w1", WRONG_KERNEL),)) if self.check_fails else request
+        wrong = PlanRequest("cpu-blas", (), (("w1", KernelChoice(WRONG_KERNEL)),))
+        checked = wrong if self.check_fails else request
         return _through(Checked(id=4, gate=gate_of(checked)), Checked).gate
 
     def calibrate(self, *, on_progress: OnProgress | None = None) -> Ceilings:

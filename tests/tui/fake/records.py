@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gputop.plan.choices import PlanView, RungView, SiteView, ToggleView
-from gputop.plan.types import Dims, PlanRequest, Verdict, Workload
+from gputop.plan.choices import Candidate, PlanView, RungView, SiteChoices, SiteView, ToggleView
+from gputop.plan.types import Dims, KernelChoice, Plan, PlanRequest, Verdict, Workload
 from gputop.results.records import (
     SCHEMA_PHASES,
     Ceiling,
@@ -87,10 +87,14 @@ SPEEDS = {
 }
 
 
+SLOW = ("cpu-loops", "cpu-transposed")
+FUSED = ("cpu-fused", "cpu-folded", "cpu-pruned")
+
+
 def view_of(request: PlanRequest) -> PlanView:
     """The plan as a worker would resolve it."""
     sets = dict(request.sets)
-    threads = "1" if request.rung in ("cpu-loops", "cpu-transposed", "cpu-blas") else "all"
+    threads = "1" if request.rung in (*SLOW, "cpu-blas") else "all"
     toggles = (
         ToggleView("threads", sets.get("threads", threads), ("1", "all"), doc="Threads that BLAS may use"),
         ToggleView(
@@ -104,27 +108,55 @@ def view_of(request: PlanRequest) -> PlanView:
         ),
         ToggleView("batch", sets.get("batch", "1"), (), doc="Sequences in one pass"),
     )
-    uses = dict(request.uses)
+    dispatch = dispatch_of(request)
     sites = tuple(
-        SiteView(
-            phase.name,
-            uses.get(phase.name, kernel_of(phase.name)),
-            (kernel_of(phase.name), "gemm-loops", WRONG_KERNEL, "gemm-wide")
-            if is_gemm(phase.name)
-            else (kernel_of(phase.name),),
-            (("gemm-wide", f"gemm-wide can't serve {phase.name}: needs 64 columns, this has 16"),)
-            if is_gemm(phase.name)
-            else (),
-        )
-        for phase in PHASES
+        SiteView(site, choice, ("gemm-loops", WRONG_KERNEL) if is_gemm(site) else ())
+        for site, choice in dispatch
     )
-    kept = [
+    kept = tuple(
         (name, value) for name, value in request.sets if value != ("off" if name != "threads" else threads)
-    ]
-    words = [f"{name}={value}" for name, value in kept] + [
-        f"{site}:{kernel}" for site, kernel in request.uses
-    ]
-    return PlanView(",".join((request.rung, *words)), request.rung, 1, "fp32", toggles, sites)
+    )
+    plan = Plan(
+        "cpu",
+        replace(request, sets=kept),
+        dispatch,
+        layout="transposed" if request.rung == "cpu-transposed" else "row",
+        threads="1" if sets.get("threads", threads) == "1" else "all",
+        fused_qkv=request.rung in FUSED,
+        fold=sets.get("fold", "on" if request.rung in FUSED[1:] else "off") == "on",
+        prune=sets.get("prune", "on" if request.rung in FUSED[2:] else "off") == "on",
+        batch=int(sets.get("batch", "1")),
+    )
+    return PlanView(plan, toggles, sites)
+
+
+def dispatch_of(request: PlanRequest) -> tuple[tuple[str, KernelChoice], ...]:
+    """Every site with its kernel."""
+    uses, slow = dict(request.uses), request.rung in SLOW
+    own = {
+        phase.name: "gemm-loops" if slow and is_gemm(phase.name) else kernel_of(phase.name)
+        for phase in PHASES
+    }
+    return tuple((site, uses.get(site, KernelChoice(kernel))) for site, kernel in own.items())
+
+
+def choices_of(request: PlanRequest, site: str) -> SiteChoices:
+    """The kernels of one site as a worker would list them."""
+    own = dict(dispatch_of(request))[site]
+    others = tuple(use for use in request.uses if use[0] != site)
+    names = (kernel_of(site), "gemm-loops", WRONG_KERNEL) if is_gemm(site) else (kernel_of(site),)
+    candidates = tuple(
+        Candidate(
+            KernelChoice(name),
+            replace(
+                request,
+                uses=others if name == kernel_of(site) else (*others, (site, KernelChoice(name))),
+            ),
+        )
+        for name in names
+    )
+    why = f"gemm-wide can't serve {site}: needs 64 columns, this has 16"
+    return SiteChoices(site, own, candidates, (("gemm-wide", why),) if is_gemm(site) else ())
 
 
 def is_gemm(phase: str) -> bool:
@@ -142,13 +174,13 @@ def speed(request: PlanRequest) -> float:
 
 
 def fails(request: PlanRequest) -> bool:
-    return WRONG_KERNEL in dict(request.uses).values()
+    return any(choice.kernel == WRONG_KERNEL for _, choice in request.uses)
 
 
 def gate_of(request: PlanRequest) -> Gate:
     if not fails(request):
         return Gate("PASS", 3.1e-7, 1e-5, (0.1234, -0.5678))
-    site = next(site for site, kernel in request.uses if kernel == WRONG_KERNEL)
+    site = next(site for site, choice in request.uses if choice.kernel == WRONG_KERNEL)
     where = f"{site} in layer 3: row 17 is off by 4.2e-02, allowed 1.0e-05."
     return Gate("FAIL", 4.2e-2, 1e-5, (0.9, 0.9), (PhaseCheck(site, 3, 4.2e-2, 1e-5),), where)
 
@@ -246,7 +278,7 @@ def _phase_row(
     base: Row, phase: Canned, view: PlanView, request: PlanRequest, pinned: PlanRequest | None
 ) -> Row:
     time_s = phase.time_s / speed(request)
-    kernel = next(site.kernel for site in view.sites if site.site == phase.name)
+    kernel = next(str(site.kernel) for site in view.sites if site.site == phase.name)
     row = replace(
         base, phase=phase.name, count=phase.count, kernel=kernel, time_s=time_s, time_mad_s=time_s * 0.01,
         timer="perf_counter", floor_s=phase.floor_s, floor_term="compute", efficiency=phase.floor_s / time_s,

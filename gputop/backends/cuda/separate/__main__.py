@@ -75,8 +75,8 @@ class _Server:
 
     def _prepare(self, request: Prepare) -> None:
         plan = request.plan
-        self._backend = open_backend(request.workload, request.device, self._say, request.kernels_dir)
-        catalog = Resolver.load(request.kernels_dir).on(self._backend.facts().arch)
+        catalog = Resolver.load(request.kernels_dir)
+        self._backend = open_backend(request.workload, request.device, self._say, catalog)
         steps = catalog.steps(plan, plan_dims(request.workload, plan))
         self._prepared = self._backend.prepare_here(plan, steps, self._say)
 

@@ -15,7 +15,7 @@ class Prepare:
 
     workload: Workload
     device: str | None
-    kernels_dir: Path | None
+    kernels_dir: Path
     plan: Plan
 
 
