@@ -336,7 +336,7 @@ async def test_the_palette_has_the_actions(running: Running) -> None:
         ("rung cpu-threads", "cpu-threads is FASTER"),
         ("phase attention", "attention · attention-numpy"),
         ("toggle prune=on", "cpu-blas,prune=on is FASTER"),
-        ("kernel gemm-loops at w1", "cpu-blas,w1:gemm-loops is"),
+        ("kernel gemm-loops at w1", "Kernels for w1"),
         ("word split-K", "! split-K: The inner axis"),
         ("column time_mad_s", "! time_mad_s: Median absolute deviation"),
     ],
@@ -350,6 +350,14 @@ async def test_slash_finds_things_and_goes_to_them(running: Running, typed: str,
         await until(pilot, lambda: hits.option_count > 0 and first_hit(hits).startswith(typed), "the hit")
         await pilot.press("enter")
         await until_shown(pilot, shown)
+
+
+async def test_a_kernel_that_is_found_is_where_the_cursor_is(running: Running) -> None:
+    async with running() as (app, pilot, _):
+        app._open_kernels("w1", "gemm-loops")
+        await until_shown(pilot, "Kernels for w1")
+        await pilot.press("enter")
+        await until_shown(pilot, "cpu-blas,w1:gemm-loops is")
 
 
 def first_hit(hits: OptionList) -> str:
