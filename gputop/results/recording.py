@@ -231,7 +231,7 @@ def decode(text: bytes, source: str, number: int, version: str = __version__) ->
 def _with_todays_names(text: bytes) -> Line:
     """A line with kernels as they are named today.
 
-    Older lines of plans list hundreds of kernels that nothing asks for: only what is kept of them is respelled.
+    Older lines of plans list hundreds of kernels that nothing asks for: only what is kept is respelled.
     """
     if not text.startswith(_OF_PLAN):
         return decode_json(_lines, _FORMER.sub(rb"\1/\2", text))
