@@ -174,7 +174,7 @@ def _flash_tma(smem_bytes: int, tasks: tuple[Task, ...], plan: Plan, dims: Dims)
 
 def _flash_tma_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     if dims.d_head != TENSOR_HEAD:
-        return f"attention_flash_tma takes a d_head of {TENSOR_HEAD}, and it is {dims.d_head}"
+        return f"it takes a d_head of {TENSOR_HEAD}, and it is {dims.d_head}"
     return None
 
 

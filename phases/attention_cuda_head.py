@@ -87,7 +87,7 @@ def _launches(task: Task, dims: Dims) -> tuple[Launch, ...]:
 
 def _limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     if dims.d_head != HEAD:
-        return f"attention_flash_head takes a d_head of {HEAD}, and it is {dims.d_head}"
+        return f"it takes a d_head of {HEAD}, and it is {dims.d_head}"
     return None
 
 

@@ -175,10 +175,10 @@ def _tile_launches(
     return (*launches, *(() if plan.fused_stores else store_launch(task)))
 
 
-def _limits(name: str, tile: TmaTile, task: Task, plan: Plan, dims: Dims) -> str | None:
+def _limits(tile: TmaTile, task: Task, plan: Plan, dims: Dims) -> str | None:
     site, output = task.site, parts(task, plan, dims)[0].output
     sizes = ("inner", site.inner, CHUNK), ("columns", output.columns, 4)
-    return not_multiple_of(name, site, sizes) or too_short(name, site, tile.splits, DEPTH)
+    return not_multiple_of(site, sizes) or too_short(site, tile.splits, DEPTH)
 
 
 def _traffic(entry: str, tile: TmaTile, task: Task, products: int, fused: bool) -> Traffic:
@@ -234,7 +234,7 @@ def _kernel(tile: TmaTile) -> Kernel:
         layouts=("row",),
         fused_stores=True,
         only_arch="sm_90",
-        limits=lambda task, plan, dims: _limits(name, tile, task, plan, dims),
+        limits=lambda task, plan, dims: _limits(tile, task, plan, dims),
         launches=lambda tasks, plan, dims: _tile_launches(name, tile, lambda a: a, tasks[0], plan, dims),
         traffic=lambda tasks, plan, dims: _traffic(
             name, tile, tasks[0], len(parts(tasks[0], plan, dims)), plan.fused_stores
@@ -293,12 +293,12 @@ def _one_row_launches(layernorm: Task, task: Task, plan: Plan, dims: Dims) -> tu
     return (*launches, *(() if plan.fused_stores else store_launch(task)))
 
 
-def _layernorm_limits(name: str, tile: TmaTile, task: Task, plan: Plan, dims: Dims) -> str | None:
+def _layernorm_limits(tile: TmaTile, task: Task, plan: Plan, dims: Dims) -> str | None:
     if not plan.fold:
-        return f"{name} needs weights that have the layernorm folded in: fold=on"
+        return "it needs weights that have the layernorm folded in: fold=on"
     if not task.site.inner or _is_one_row(task, dims):
-        return not_multiple_of(name, task.site, (("columns", task.site.columns, 4),))
-    return _limits(name, tile, task, plan, dims)
+        return not_multiple_of(task.site, (("columns", task.site.columns, 4),))
+    return _limits(tile, task, plan, dims)
 
 
 def _layernorm_traffic(entry: str, tile: TmaTile, tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
@@ -324,7 +324,7 @@ def _layernorm_kernel(layernorm: str, product: str, tile: TmaTile) -> Kernel:
         layouts=("row",),
         fused_stores=True,
         only_arch="sm_90",
-        limits=lambda task, plan, dims: _layernorm_limits(name, tile, task, plan, dims),
+        limits=lambda task, plan, dims: _layernorm_limits(tile, task, plan, dims),
         launches=lambda tasks, plan, dims: _layernorm_launches(name, entry, tile, tasks, plan, dims),
         traffic=lambda tasks, plan, dims: _layernorm_traffic(entry, tile, tasks, plan, dims),
     )
@@ -342,10 +342,8 @@ def _one_row_kernel(layernorm: str, product: str) -> Kernel:
 
     def limits(task: Task, plan: Plan, dims: Dims) -> str | None:
         if not plan.fold:
-            return f"{name} needs weights that have the layernorm folded in: fold=on"
-        return not_multiple_of(
-            name, task.site, (("inner", task.site.inner, 4), ("columns", task.site.columns, 4))
-        )
+            return "it needs weights that have the layernorm folded in: fold=on"
+        return not_multiple_of(task.site, (("inner", task.site.inner, 4), ("columns", task.site.columns, 4)))
 
     return Kernel(
         name=name,
