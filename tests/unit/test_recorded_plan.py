@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 
 from gputop.model.workloads import WORKLOADS
-from gputop.plan.choices import PlanView
+from gputop.plan.choices import PlanView, RungView
 from gputop.plan.plan_string import parse_word
 from gputop.plan.types import KernelChoice
 from gputop.planner.plan_views import toggle_views
 from gputop.planner.resolver import Resolver
 from gputop.results import recording
-from gputop.results.recorded_plan import RecordedPlan, RecordedSite, recorded
-from gputop.results.recording import Header, Line, PlanLine, Recording, WindowLine, encode, parse
+from gputop.results.recorded_plan import recorded
+from gputop.results.recording import Header, PlanLine, Recording, encode, parse
 from gputop.util.errors import UsageError
 from tests.unit.test_protocol import values
 
@@ -33,7 +33,9 @@ def shipped() -> Recording:
 
 def header(backend: str) -> Header:
     known = shipped().header
-    return msgspec.structs.replace(known, device=replace(known.device, backend=backend))
+    rungs = tuple(RungView(rung.id, rung.number, rung.kind, rung.idea) for rung in CATALOG.rungs)
+    device = replace(known.device, backend=backend)
+    return msgspec.structs.replace(known, device=device, rungs=rungs)
 
 
 @pytest.mark.parametrize(
@@ -59,19 +61,23 @@ def test_a_plan_reads_back_as_it_was_recorded(word: str) -> None:
 
 
 def test_kernels_are_read_by_their_former_names_wherever_they_stand() -> None:
-    """As files have them from before the number of parts was a parameter."""
-    old, new = "gemm_sass_fp32_square_16", "gemm_sass_fp32_square/16"
-    window = shipped().windows[0]
-    lane = window.lanes[0]
-    rows = (replace(lane.rows[0], kernel=old, plan=f"sass-fp32,w2:{old}"), *lane.rows[1:])
-    line = WindowLine(window=replace(window, lanes=(replace(lane, rows=rows), *window.lanes[1:])))
-    view = RecordedPlan(f"sass-fp32,w2:{old}", "sass-fp32", 1, "fp32", (), (RecordedSite("w2", old),))
-    lines: tuple[Line, ...] = (header("cuda"), PlanLine(view=view), line)
-    kept = parse(b"".join(map(encode, lines)), "t")
-    assert dict(kept.plans[0].dispatch) == {"w2": KernelChoice("gemm_sass_fp32_square", 16)}
-    assert kept.plans[0].word == f"sass-fp32,w2:{new}"
-    first = kept.windows[0].lanes[0].rows[0]
-    assert (first.kernel, first.plan) == (new, f"sass-fp32,w2:{new}")
+    """As files have them from before the number of parts was a parameter, here in the plan's word too."""
+    old, new = "gemm_wmma_tall_11", "gemm_wmma_tall/11"
+    path = recording.shipped()["h200-products"]
+    text = path.read_text(encoding="utf-8")
+    assert f'"{old}"' in text
+    for field in ("word", "plan", "plan_b"):
+        text = text.replace(f'"{field}":"wmma"', f'"{field}":"wmma,w2:{old}"')
+    kept = parse(text.encode(), "t")
+    plan = next(plan for plan in kept.plans if plan.rung == "wmma")
+    assert plan.word == f"wmma,w2:{new}"
+    assert dict(plan.dispatch)["w2"] == KernelChoice("gemm_wmma_tall", 11)
+    assert plan.word in kept.gates
+    lane = next(lane for window in kept.windows for lane in window.lanes if lane.rung == "wmma")
+    assert lane.plan == plan.word
+    assert {row.kernel for row in lane.rows if row.phase == "w2"} == {new}
+    assert kept.ladder is not None
+    assert any(new in entry.kernels for entry in kept.ladder.entries)
 
 
 @settings(max_examples=30, deadline=None)
