@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gputop.model import activations
-from gputop.phases import attention_cpu, attention_cuda, attention_cuda_head, megakernel_cuda
 from gputop.phases.sites import in_every_layer
 from gputop.plan.traffic import Work
 from gputop.plan.types import WORD_BYTES, Dims, Phase, Plan, Site, Task
@@ -90,12 +89,6 @@ PHASE = Phase(
     reference=reference,
     sites=sites,
     task=task,
-    kernels=(
-        *attention_cpu.KERNELS,
-        *attention_cuda.KERNELS,
-        *attention_cuda_head.KERNELS,
-        *megakernel_cuda.KERNELS,
-    ),
     tolerances={"fp32": 1e-5, "tf32": 5e-3, "bf16": 1.5e-2},
     kind="attention",
 )

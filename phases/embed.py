@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gputop.model import activations
-from gputop.phases import embed_cpu, embed_cuda, megakernel_cuda
 from gputop.plan.traffic import Work
 from gputop.plan.types import WORD_BYTES, Dims, Phase, Plan, Site, Task, WeightView
 
@@ -57,7 +56,6 @@ PHASE = Phase(
     reference=reference,
     sites=sites,
     task=task,
-    kernels=embed_cpu.KERNELS + embed_cuda.KERNELS + megakernel_cuda.KERNELS,
     tolerances={"fp32": 1e-5, "tf32": 3e-3, "bf16": 1e-2},
     place="before",
 )

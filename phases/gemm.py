@@ -1,4 +1,4 @@
-"""What the phases that multiply by a weight share: work, reference, operands, kernels.
+"""What the phases that multiply by a weight share: work, reference, operands.
 
 A bias, a ReLU and a residual add belong to the GEMM they follow.
 """
@@ -11,35 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gputop.model import activations
-from gputop.phases import (
-    gemm_cpu,
-    gemm_cuda,
-    gemm_cuda_fp32_cluster,
-    gemm_cuda_fp32_slices,
-    gemm_cuda_k_major,
-    gemm_cuda_library,
-    gemm_cuda_tma,
-    gemm_cuda_warpgroup,
-    megakernel_cuda,
-)
 from gputop.phases.sites import in_every_layer
 from gputop.plan.traffic import Work
-from gputop.plan.types import WORD_BYTES, Dims, Kernel, Math, Phase, Plan, Site, Task, View, WeightView
+from gputop.plan.types import WORD_BYTES, Dims, Math, Phase, Plan, Site, Task, View, WeightView
 
 if TYPE_CHECKING:
     from gputop.plan.types import Array
 
-KERNELS: tuple[Kernel, ...] = (
-    *gemm_cpu.KERNELS,
-    *gemm_cuda.KERNELS,
-    *gemm_cuda_k_major.KERNELS,
-    *gemm_cuda_fp32_cluster.KERNELS,
-    *gemm_cuda_fp32_slices.KERNELS,
-    *gemm_cuda_warpgroup.KERNELS,
-    *gemm_cuda_tma.KERNELS,
-    *gemm_cuda_library.KERNELS,
-    *megakernel_cuda.KERNELS,
-)
 TOLERANCES: Mapping[Math, float] = {"fp32": 1e-5, "tf32": 3e-3, "bf16": 1e-2}
 
 
@@ -86,11 +64,8 @@ def layer_phase(
     inner: Callable[[Dims], int],
     relu: bool = False,
     residual: str | None = None,
-    fused_kernels: tuple[Kernel, ...] = (),
 ) -> Phase:
     """A GEMM phase of the layers that reads buffer `source` and writes `target` (`x`: the next layer's).
-
-    `fused_kernels`: those that compute it together with its neighbours.
 
     Its one-row site in a pruned last layer uses the buffers' `_last` namesakes; `residual` too,
     except that `x`, which has none before the layer ends, is read at each sequence's last row.
@@ -121,7 +96,6 @@ def layer_phase(
         reference=reference,
         sites=sites,
         task=task,
-        kernels=KERNELS + fused_kernels,
         tolerances=TOLERANCES,
         kind="gemm",
     )

@@ -242,7 +242,7 @@ def _kernel(tile: TmaTile) -> Kernel:
     )
 
 
-KERNELS = tuple(_kernel(tile) for tile in TILES)
+PRODUCT_KERNELS = tuple(map(_kernel, TILES))
 
 
 # A layernorm and the product after it
@@ -330,10 +330,6 @@ def _layernorm_kernel(layernorm: str, product: str, tile: TmaTile) -> Kernel:
     )
 
 
-LN1_KERNELS = tuple(_layernorm_kernel("ln1", "qkv", tile) for tile in LAYERNORM_TILES)
-LN2_KERNELS = tuple(_layernorm_kernel("ln2", "w1", tile) for tile in LAYERNORM_TILES)
-
-
 def _one_row_kernel(layernorm: str, product: str) -> Kernel:
     name = f"gemm_one_row_{layernorm}"
 
@@ -379,4 +375,9 @@ def _one_row_traffic(task: Task) -> Traffic:
     )
 
 
-LNF_KERNELS = (_one_row_kernel("lnf", "head"),)
+KERNELS = (
+    *PRODUCT_KERNELS,
+    *(_layernorm_kernel("ln1", "qkv", tile) for tile in LAYERNORM_TILES),
+    *(_layernorm_kernel("ln2", "w1", tile) for tile in LAYERNORM_TILES),
+    _one_row_kernel("lnf", "head"),
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop.model import activations
-from gputop.phases import gemm, gemm_cuda_tma
+from gputop.phases import gemm
 from gputop.plan.traffic import Work
 from gputop.plan.types import WORD_BYTES, Dims, Phase, Plan, Site, Task
 
@@ -33,7 +33,6 @@ PHASE = Phase(
     reference=gemm.reference,
     sites=sites,
     task=task,
-    kernels=gemm.KERNELS + gemm_cuda_tma.LNF_KERNELS,
     tolerances=gemm.TOLERANCES,
     place="after",
     kind="gemm",

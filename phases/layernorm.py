@@ -1,4 +1,4 @@
-"""What the layernorm phases share: work, reference, operands, kernels."""
+"""What the layernorm phases share: work, reference, operands."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gputop.model import activations
-from gputop.phases import layernorm_cpu, layernorm_cuda, megakernel_cuda
 from gputop.phases.sites import in_every_layer
 from gputop.plan.traffic import Work
 from gputop.plan.types import (
     LAYERNORM_EPS,
     WORD_BYTES,
     Dims,
-    Kernel,
     Math,
     Phase,
     Plan,
@@ -28,7 +26,6 @@ from gputop.plan.types import (
 if TYPE_CHECKING:
     from gputop.plan.types import Array
 
-KERNELS: tuple[Kernel, ...] = layernorm_cpu.KERNELS + layernorm_cuda.KERNELS + megakernel_cuda.KERNELS
 TOLERANCES: Mapping[Math, float] = {"fp32": 1e-5, "tf32": 3e-3, "bf16": 1e-2}
 
 FLOPS_AN_ELEMENT = 5
@@ -79,12 +76,10 @@ def phase(
     gain: str,
     shift: str,
     prunes: bool,
-    fused_kernels: tuple[Kernel, ...] = (),
 ) -> Phase:
     """A layernorm of the layers from buffer `source` to `target`.
 
     `prunes`: a pruned last layer needs it at one row a sequence (ln2; ln1 feeds every key and value).
-    `fused_kernels`: those that compute it together with the product after it.
     """
 
     def sites(dims: Dims, pruned: bool) -> tuple[Site, ...]:
@@ -106,6 +101,5 @@ def phase(
         reference=reference,
         sites=sites,
         task=task,
-        kernels=KERNELS + fused_kernels,
         tolerances=TOLERANCES,
     )

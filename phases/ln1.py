@@ -1,6 +1,6 @@
 """ln1: the layernorm before attention."""
 
-from gputop.phases import gemm_cuda_tma, layernorm
+from gputop.phases import layernorm
 
 PHASE = layernorm.phase(
     name="ln1",
@@ -11,5 +11,4 @@ PHASE = layernorm.phase(
     gain="gain1",
     shift="shift1",
     prunes=False,
-    fused_kernels=gemm_cuda_tma.LN1_KERNELS,
 )

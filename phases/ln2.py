@@ -1,6 +1,6 @@
 """ln2: the layernorm before the feed-forward network."""
 
-from gputop.phases import gemm_cuda_tma, layernorm
+from gputop.phases import layernorm
 
 PHASE = layernorm.phase(
     name="ln2",
@@ -11,5 +11,4 @@ PHASE = layernorm.phase(
     gain="gain2",
     shift="shift2",
     prunes=True,
-    fused_kernels=gemm_cuda_tma.LN2_KERNELS,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop.model import activations
-from gputop.phases import gemm_cuda_tma, layernorm
+from gputop.phases import layernorm
 from gputop.plan.types import Dims, Phase, Plan, Site, Task
 
 
@@ -28,7 +28,6 @@ PHASE = Phase(
     reference=layernorm.reference,
     sites=sites,
     task=task,
-    kernels=layernorm.KERNELS + gemm_cuda_tma.LNF_KERNELS,
     tolerances=layernorm.TOLERANCES,
     place="after",
 )

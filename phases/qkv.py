@@ -7,7 +7,7 @@ last layer needs keys and values of every token (`kv`), but the query of the las
 from __future__ import annotations
 
 from gputop.model import activations
-from gputop.phases import gemm, gemm_cuda_tma
+from gputop.phases import gemm
 from gputop.phases.sites import present
 from gputop.plan.traffic import Work
 from gputop.plan.types import Dims, Phase, Plan, Site, Task
@@ -50,7 +50,6 @@ PHASE = Phase(
     reference=gemm.reference,
     sites=sites,
     task=task,
-    kernels=gemm.KERNELS + gemm_cuda_tma.LN1_KERNELS,
     tolerances=gemm.TOLERANCES,
     kind="gemm",
 )

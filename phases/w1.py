@@ -1,6 +1,6 @@
 """w1: the feed-forward network's way up, with ReLU."""
 
-from gputop.phases import gemm, gemm_cuda_tma
+from gputop.phases import gemm
 
 PHASE = gemm.layer_phase(
     name="w1",
@@ -12,5 +12,4 @@ PHASE = gemm.layer_phase(
     width=lambda dims: dims.d_ff,
     inner=lambda dims: dims.d_model,
     relu=True,
-    fused_kernels=gemm_cuda_tma.LN2_KERNELS,
 )

@@ -217,12 +217,25 @@ def _utility(name: str, fix: str) -> str:
     return str(path)
 
 
+def _kernels() -> str:
+    from gputop.planner.kernel_checks import broken_kernels
+    from gputop.planner.registry import Registry
+
+    registry = Registry.load()
+    broken = broken_kernels(registry)
+    if broken:
+        told = "; ".join(f"{name}: {why}" for name, why in broken.items())
+        raise Absent(told, "correct the record in phases/; all other kernels can be used", "broken")
+    return f"the records of {len(registry.kernels)} kernels are sound"
+
+
 PROBES: tuple[Probe, ...] = (
     Probe("python", "always", "runs gputop", _python, ""),
     Probe("threads", "always", "a worker, its BLAS, the screen", _threads, RAISE_LIMIT),
     _required("numpy", "always", "the cpu backend and the reference", _numpy),
     _required("textual", "always", "the screen", _version_of("textual")),
     _required("plotext", "always", "plots on the screen", _plotext),
+    Probe("kernels", "extra", "what plans are made of", _kernels, install_hints.install(requirement_of("numpy"))),
     Probe("driver", "cuda", "any work on a GPU", _driver, NO_DRIVER),
     Probe("nvml", "cuda", "clocks, power, temperature", _nvml, NVML_FIX),
     Probe("devices", "cuda", "something to measure on", _devices, NVML_FIX),

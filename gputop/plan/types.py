@@ -258,7 +258,6 @@ class Phase:
     """(dims, pruned) -> where it runs."""
     task: Callable[[Site, int, Plan, Dims, bool], Task]
     """(site, layer, plan, dims, keep_layers) -> operands."""
-    kernels: tuple[Kernel, ...]
     tolerances: Mapping[Math, float]
     """Worst-row relative error allowed, by the plan's math."""
     place: Literal["before", "layer", "after"] = "layer"

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from gputop.plan.types import Dims, Launch, Plan, Step
-from gputop.planner.registry import Registry, launches_of
+from gputop.planner.kernel_calls import launches_of
+from gputop.planner.registry import Registry
 from gputop.util.errors import UsageError
 
 LARGEST_GRID = (2**31 - 1, 65535, 65535)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from operator import add
 from pathlib import Path
@@ -17,7 +15,6 @@ from gputop.plan.types import (
     Dims,
     Kernel,
     KernelChoice,
-    Launch,
     Phase,
     Plan,
     Rung,
@@ -43,20 +40,34 @@ class Registry:
 
     phases: tuple[Phase, ...]
     """In pass order."""
+    records: tuple[Kernel, ...]
+    """Every kernel; in which phases it stands its `covers` say."""
     rungs: tuple[Rung, ...]
     toggles: tuple[Toggle, ...]
     kernels_dir: Path
     """Folder of the CUDA sources."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """File of kernels' records that could not be loaded -> why."""
 
     @classmethod
     def load(cls, kernels_dir: Path | None = None) -> Self:
         """What this installation carries; `kernels_dir` in place of its own folder of CUDA sources."""
-        return cls(bridge.phases(), bridge.rungs(), bridge.toggles(), kernels_dir or paths.kernels_dir())
+        return cls(
+            bridge.phases(),
+            bridge.kernels(),
+            bridge.rungs(),
+            bridge.toggles(),
+            kernels_dir or paths.kernels_dir(),
+            bridge.unread(),
+        )
 
     @cached_property
     def kernels(self) -> dict[str, Kernel]:
-        """Name -> record, in the order of the phases that they serve."""
-        return {kernel.name: kernel for phase in self.phases for kernel in phase.kernels}
+        """Name -> record, in the order of the phases that they serve; the first if a name stands twice."""
+        found: dict[str, Kernel] = {}
+        for kernel in self.records:
+            found.setdefault(kernel.name, kernel)
+        return found
 
     def phase(self, name: str) -> Phase:
         """UsageError for an unknown name, as in the three below."""
@@ -77,7 +88,7 @@ class Registry:
 
     def kernels_for(self, phase: str, backend: str) -> tuple[Kernel, ...]:
         """Every kernel of a backend that computes the phase, alone or fused with others."""
-        return tuple(kernel for kernel in self.phase(phase).kernels if kernel.backend == backend)
+        return tuple(k for k in self.kernels.values() if k.backend == backend and phase in k.covers)
 
     def sites(self, dims: Dims, pruned: bool, folded: bool = False) -> tuple[Site, ...]:
         """Every site of a pass, in the order in which they first run."""
@@ -133,65 +144,10 @@ class Registry:
             yield from ((site, layer) for site in layers if site.layers[0] <= layer < site.layers[1])
         yield from ((site, 0) for site in after)
 
-    def faults(self, launches: Iterable[tuple[Kernel, Launch]] = ()) -> tuple[str, ...]:
-        """What keeps the registry from being total, a sentence each; empty when nothing does.
-
-        Every .cu outside `measure/` has a record or is used by one of `launches`, every source and
-        entry named exists, and no name stands twice.
-        """
-        launched = [
-            (kernel.name, launch.source or kernel.source, launch.entry)
-            for kernel, launch in launches
-            if not launch.library
-        ]
-        recorded = [
-            (k.name, k.source, entry) for k in self.kernels.values() if k.source for entry in k.entries
-        ]
-        return (*self._name_faults(), *self._source_faults(dict.fromkeys((*recorded, *launched))))
-
-    def _name_faults(self) -> Iterable[str]:
-        records = {kernel for phase in self.phases for kernel in phase.kernels}
-        names = {
-            "phase": [phase.name for phase in self.phases],
-            "kernel": [kernel.name for kernel in records],
-            "rung": [rung.id for rung in self.rungs],
-            "toggle": [toggle.name for toggle in self.toggles],
-        }
-        for kind, all_names in names.items():
-            yield from (f"{kind} {name} stands twice" for name, n in Counter(all_names).items() if n > 1)
-        plan_fields = {field.name for field in fields(Plan)}
-        for toggle in self.toggles:
-            if toggle.field not in plan_fields:
-                yield f"toggle {toggle.name} flips {toggle.field}, which is no field of a plan"
-        for phase in self.phases:
-            for kernel in phase.kernels:
-                if phase.name not in kernel.covers:
-                    yield f"kernel {kernel.name} stands in phase {phase.name}, which it does not cover"
-
-    def _source_faults(self, named: Iterable[tuple[str, str, str]]) -> Iterable[str]:
-        """`named`: (kernel, source, entry) for each function that something calls."""
-        texts = {
-            path.relative_to(self.kernels_dir).as_posix(): path.read_text(encoding="utf-8")
-            for path in sorted(self.kernels_dir.rglob("*.cu"))
-        }
-        unused = {source for source in texts if not source.startswith(MEASURING)}
-        for kernel, source, entry in named:
-            unused.discard(source)
-            if source not in texts:
-                yield f"kernel {kernel} names {source}, which does not exist"
-            elif not re.search(rf"\b{re.escape(entry)}\b", texts[source]):
-                yield f"kernel {kernel} names entry {entry}, which is not in {source}"
-        yield from (f"{source} has no record" for source in sorted(unused))
-
 
 def divided(task: Task, choice: KernelChoice) -> Task:
     """The task as the chosen kernel is given it."""
     return task if choice.splits is None else replace(task, splits=choice.splits)
-
-
-def launches_of(step: Step, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
-    """What a step launches; nothing if its kernel has no launches."""
-    return step.kernel.launches(step.tasks, plan, dims) if step.kernel.launches else ()
 
 
 def _by_name(kind: str, name: str, table: dict[str, T]) -> T:

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from gputop.model.workloads import WORKLOADS
 from gputop.plan.plan_string import parse_choice
 from gputop.plan.toggles import toggle_text, toggle_value
 from gputop.plan.types import (
     Dims,
     Kernel,
     KernelChoice,
-    Launch,
     Plan,
     PlanRequest,
     Rung,
@@ -30,7 +28,8 @@ from gputop.planner.dispatch import (
     served,
 )
 from gputop.planner.grid_limits import check_grids
-from gputop.planner.registry import Registry, divided, launches_of
+from gputop.planner.kernel_calls import launches_of, refusal_of
+from gputop.planner.registry import Registry, divided
 from gputop.util.errors import UsageError, unknown_name
 
 SM_COUNT = 132
@@ -127,36 +126,6 @@ class Resolver(Registry):
         fitting = [n for n in able if _blocks(kernel, replace(task, splits=n), plan, dims) <= room]
         return max(fitting, default=min(able or kernel.splits))
 
-    def faults(self, launches: Iterable[tuple[Kernel, Launch]] = ()) -> tuple[str, ...]:
-        """As the registry's, over the launches of every rung too; and each rung resolves at gpt2-small."""
-        found: list[str] = []
-        launched = list(launches)
-        everywhere = {
-            name
-            for pruned in (False, True)
-            for site in self.sites(WORKLOADS[0].dims, pruned)
-            for name in (site.name, site.phase)
-        }
-        for rung in self.rungs:
-            found += [
-                f"rung {rung.id} uses {name}, which is no site"
-                for name, _ in rung.use
-                if name not in everywhere
-            ]
-            try:
-                launched += self._launches(rung)
-            except UsageError as error:
-                found.append(f"rung {rung.id} does not resolve: {error}")
-        return (*super().faults(launched), *found)
-
-    def _launches(self, rung: Rung) -> Iterable[tuple[Kernel, Launch]]:
-        workload = WORKLOADS[0]
-        plan = self.resolve(PlanRequest(rung.id), workload.dims, rung.backend)
-        dims = plan_dims(workload, plan)
-        for step in self.steps(plan, dims):
-            for launch in launches_of(step, plan, dims):
-                yield step.kernel, launch
-
     def _chain(self, rung: Rung) -> tuple[Rung, ...]:
         chain = [rung]
         while chain[0].before is not None:
@@ -249,7 +218,7 @@ class Resolver(Registry):
         if plan.layout not in kernel.layouts:
             layouts = " and ".join(kernel.layouts)
             return f"it reads {layouts} weights only, and the plan's layout is {plan.layout}"
-        return kernel.limits(task, plan, dims) if kernel.limits else None
+        return refusal_of(kernel, task, plan, dims)
 
     def _of_peers_alone(self, phase: str, plan: Plan) -> str:
         """What to say of a math that no kernel computes the phase in, where frameworks do; else nothing."""
@@ -297,7 +266,7 @@ class Resolver(Registry):
         if kernel is None or kernel.backend != plan.backend or names[name] not in kernel.covers:
             allowed = sorted(other.name for other in self.kernels_for(names[name], plan.backend))
             if kernel is None:
-                raise unknown_name(f"kernel for {name}", choice.kernel, allowed)
+                raise self._unknown_kernel(name, choice.kernel, allowed)
             raise UsageError(
                 f"{choice.kernel} can't serve {name} on {plan.backend}: it computes "
                 f"{', '.join(kernel.covers)} on {kernel.backend}. Allowed: {', '.join(allowed)}."
@@ -307,6 +276,12 @@ class Resolver(Registry):
             what = f"It is offered as {offered}." if offered else "It divides nothing: leave the number out."
             raise UsageError(f"There is no {choice} for {name}. {what}")
         return kernel
+
+    def _unknown_kernel(self, site: str, name: str, allowed: Sequence[str]) -> UsageError:
+        """The nearest name; and files that could not be loaded, of which it may be."""
+        error = unknown_name(f"kernel for {site}", name, allowed)
+        unread = "".join(f" {file} can't be loaded: {why}." for file, why in self.unread.items())
+        return UsageError(f"{error}{unread}")
 
     def _differing_sets(self, base: Plan, plan: Plan) -> tuple[tuple[str, str], ...]:
         return tuple(

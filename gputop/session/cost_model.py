@@ -12,8 +12,10 @@ from gputop.perf import roofline
 from gputop.perf.roofline import Floor, Mode, Terms
 from gputop.plan.traffic import NOTHING, Traffic, Work
 from gputop.plan.types import Dims, Kernel, KernelChoice, KernelKind, LaunchInfo, Plan, Site, Step
+from gputop.planner.kernel_calls import traffic_of
 from gputop.results import breakdown
 from gputop.results.records import Ceilings, DeviceFacts
+from gputop.util.errors import UsageError
 
 if TYPE_CHECKING:
     from gputop.planner.resolver import Resolver
@@ -48,6 +50,8 @@ class SiteModel:
     dram_bytes: float
     floor: Floor
     terms: Terms
+    note: str = ""
+    """Why no traffic is known of the kernel, if its record is broken."""
 
 
 def site_models(
@@ -101,7 +105,11 @@ def _site_model(
     kernel, tasks, count = steps[0].kernel, steps[0].tasks, len(steps)
     one = reduce(add, (catalog.phase(task.site.phase).work(task.site, dims) for task in tasks), NOTHING)
     work = one.times(count)
-    traffic = kernel.traffic(tasks, plan, dims) if kernel.traffic else None
+    traffic, note = None, ""
+    try:
+        traffic = traffic_of(kernel, tasks, plan, dims)
+    except UsageError as error:
+        note = str(error).rstrip(".")
     device, output = machine.facts, tasks[-1].site
     terms = roofline.terms(
         work,
@@ -136,6 +144,7 @@ def _site_model(
         dram_bytes=max(compulsory, declared),
         floor=_floor(work, count, plan, machine),
         terms=terms,
+        note=note,
     )
 
 

@@ -153,6 +153,7 @@ def _site_row(
             efficiency.note,
             left.note,
             "" if physics.has_ceilings else NO_CEILINGS,
+            model.note,
             compared.note,
             delta.status if delta else "",
         ),

@@ -424,13 +424,7 @@ def test_phases_of_a_batch_are_checked_in_every_row() -> None:
 def test_a_fused_step_is_held_against_its_chained_phases() -> None:
     """Nothing of its inside is read: the fused kernel may leave it unwritten."""
     fused = Kernel("ln2_w1", "cpu", "", ("ln2", "w1"), fuses=True)
-    catalog = replace(
-        CATALOG,
-        phases=tuple(
-            replace(phase, kernels=(*phase.kernels, fused)) if phase.name in fused.covers else phase
-            for phase in CATALOG.phases
-        ),
-    )
+    catalog = replace(CATALOG, records=(*CATALOG.records, fused))
     plan = catalog.resolve(parse_word("cpu-pruned,w1:ln2_w1"), TINY.dims, "cpu")
     steps = catalog.steps(plan, TINY.dims, keep_layers=True)
     kept = replace(passed(plan, steps), keep_layers=True)
@@ -446,10 +440,7 @@ def test_a_fused_step_is_held_against_its_chained_phases() -> None:
 
 def test_a_fused_kernel_that_writes_every_output_is_checked_phase_by_phase() -> None:
     whole = Kernel("mega", "cpu", "", tuple(p.name for p in CATALOG.phases), fuses=True, stamped=True)
-    catalog = replace(
-        CATALOG,
-        phases=tuple(replace(phase, kernels=(*phase.kernels, whole)) for phase in CATALOG.phases),
-    )
+    catalog = replace(CATALOG, records=(*CATALOG.records, whole))
     outcome = gate_of("cpu-pruned,embed:mega", at("w1", skipped_tile, layer=0), catalog)
     assert [check.site for check in outcome.checks] == [s.name for s in CATALOG.sites(TINY.dims, True)]
     assert [check.site for check in outcome.checks if not check.ok] == ["w1"]

@@ -12,8 +12,8 @@ from gputop.model.workloads import WORKLOADS
 from gputop.plan.choices import PlanView, SiteChoices
 from gputop.plan.plan_string import parse_word
 from gputop.plan.types import Dims, Plan, PlanRequest, Step
+from gputop.planner.kernel_calls import launches_of
 from gputop.planner.plan_views import site_choices, site_views, toggle_views
-from gputop.planner.registry import launches_of
 from gputop.planner.resolver import Resolver
 
 CATALOG = Resolver.load().on("sm_90", 132)

@@ -16,6 +16,7 @@ from gputop.backends.cuda.runtime.params import Address, pack
 from gputop.backends.cuda.runtime.utility_kernels import Tools
 from gputop.backends.cuda.timing.events import Timer
 from gputop.plan.types import Dims, Launch, Plan, Step
+from gputop.planner.kernel_calls import launches_of
 from gputop.util.errors import UsageError, unknown_name
 
 Call = Callable[[], None]
@@ -135,7 +136,7 @@ def step_launches(step: Step, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
     """What a step's kernel launches for its tasks."""
     if step.kernel.launches is None:
         raise UsageError(f"Kernel {step.kernel.name} has no launches: it can't run on cuda.")
-    return step.kernel.launches(step.tasks, plan, dims)
+    return launches_of(step, plan, dims)
 
 
 def plan_launches(steps: tuple[Step, ...], plan: Plan, dims: Dims) -> Iterator[tuple[str, Launch]]:

@@ -39,13 +39,18 @@ def _toggles(options: argparse.Namespace) -> Lines:
 
 
 def _kernels(options: argparse.Namespace) -> Lines:
-    rows = (
+    from gputop.planner.kernel_checks import broken_kernels
+
+    broken = broken_kernels(_catalog(options))
+    rows = [
         (kernel.name, " ".join(map(str, kernel.splits)), kernel.backend,
          "+".join(kernel.covers) if kernel.fuses else " ".join(kernel.covers),
-         " ".join(kernel.maths), kernel.source or kernel.library, kernel.idea)
+         " ".join(kernel.maths), kernel.source or kernel.library,
+         f"BROKEN: {broken[kernel.name]}" if kernel.name in broken else kernel.idea)
         for kernel in _catalog(options).kernels.values()
         if kernel.backend in _backends(options)
-    )  # fmt: skip
+    ]  # fmt: skip
+    rows += [("", "", "", "", "", file, f"BROKEN: {broken[file]}") for file in _catalog(options).unread]
     return ("kernel", "/splits", "backend", "phases", "math", "source", "idea"), rows
 
 
@@ -74,7 +79,7 @@ def _phases(options: argparse.Namespace) -> Lines:
             phase.work(site, workload.dims).times(site.count) for site in phase.sites(workload.dims, False)
         ]
         flops, weights = sum(work.flops for work in works), sum(work.weight_bytes for work in works)
-        kernels = str(len(phase.kernels))
+        kernels = str(sum(phase.name in kernel.covers for kernel in catalog.kernels.values()))
         rows.append((phase.name, units.flop(flops), units.size_bytes(weights), kernels, phase.title))
     return ("phase", f"FLOPs of {workload.name}", "weights", "kernels", "what it is"), rows
 
