@@ -1,4 +1,7 @@
-"""The cuda backend's GEMMs: one record an entry, all given the same arguments (kernels/include/args.cuh)."""
+"""The cuda backend's GEMMs: one record an entry, all given the same arguments (kernels/include/args.cuh).
+
+Tiles that no rung names (wide, narrow, short) are the menu: routing measures them at other sizes and devices.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""fp32 GEMMs of Hopper, parts added inside a cluster (kernels/gemm/11_fp32_cluster.cu)."""
+"""fp32 GEMMs of Hopper, parts added inside a cluster (kernels/gemm/11_fp32_cluster.cu).
+
+The widths that no rung names are the menu: routing measures them at other sizes and devices.
+"""
 
 from __future__ import annotations
 

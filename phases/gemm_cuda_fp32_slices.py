@@ -1,4 +1,7 @@
-"""fp32 GEMMs of Hopper whose warps divide K among them (kernels/gemm/26_fp32_slices.cu)."""
+"""fp32 GEMMs of Hopper whose warps divide K among them (kernels/gemm/26_fp32_slices.cu).
+
+The widths that no rung names are the menu: routing measures them at other sizes and devices.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""GEMMs of the cuda backend on weights stored [columns, inner]: both operands lie along the inner axis."""
+"""GEMMs of the cuda backend on weights stored [columns, inner]: both operands lie along the inner axis.
+
+`gemm_k_major_*` is in no rung: it is our only tensor-core product for such weights on a device that is not
+Hopper, and stands on the menu for routing there, as do the tiles and warps a column that no rung names.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 The latter computes the layernorm before the product too: it gets the row from which no mean and no scale has
 been taken. The mean is in the folded weights, the scale it finds on the way.
+
+Tiles that no rung names are the menu: which one leaves no SM idle depends on the columns of a product, and on
+where the device places clusters.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""GEMMs on Hopper's warpgroup products, parts added inside a cluster (kernels/gemm/11_warpgroup.cu)."""
+"""GEMMs on Hopper's warpgroup products, parts added inside a cluster (kernels/gemm/11_warpgroup.cu).
+
+The widths that no rung names are the menu: which one leaves no SM idle depends on the columns of a product.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The cuda backend's layernorms (`LayernormArgs` of kernels/include/args.cuh)."""
+"""The cuda backend's layernorms (`LayernormArgs` of kernels/include/args.cuh).
+
+Two are on the menu only, for comparison: a thread a row, the plain port that a warp a row is measured against,
+and weights ahead, which asks whether products wait for DRAM.
+"""
 
 from __future__ import annotations
 

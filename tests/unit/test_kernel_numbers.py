@@ -12,6 +12,7 @@ import pytest
 
 from gputop.backends.cuda.bind import plan_launches
 from gputop.model.workloads import parse_workload
+from gputop.plan.plan_string import parse_choice
 from gputop.plan.types import PlanRequest
 from gputop.planner.resolver import Resolver, plan_dims
 from gputop.util.paths import kernels_dir
@@ -31,7 +32,7 @@ def first_rungs() -> dict[str, int]:
     found: dict[str, int] = {}
     for rung in sorted(resolver.rungs_of("cuda"), key=lambda rung: rung.number):
         named = (name for _, names in rung.use for name in ((names,) if isinstance(names, str) else names))
-        sources = {resolver.kernel(name).source for name in named}
+        sources = {resolver.kernel(parse_choice(name).kernel).source for name in named}
         plan = resolver.resolve(PlanRequest(rung.id), workload.dims, "cuda")
         dims = plan_dims(workload, plan)
         if not plan.peer:
