@@ -1,6 +1,6 @@
 """The cuda backend's layernorms (`LayernormArgs` of kernels/include/args.cuh).
 
-Two are on the menu only, for comparison: a thread a row, the plain port that a warp a row is measured against,
+Two are on the menu only, for comparison: a thread a row, the plain port of what a warp a row does,
 and weights ahead, which asks whether products wait for DRAM.
 """
 

@@ -76,6 +76,19 @@ async def test_a_recording_is_walked_as_a_device_is_and_says_what_it_is(file: Pa
         assert app.state.current == LOOPS
 
 
+async def test_a_flip_leads_to_the_rung_that_it_was_measured_as(tmp_path: Path) -> None:
+    options = Options("replay", parse_workload("tiny"), device="h200", request=PlanRequest("graph"))
+    app = app_on(options, tmp_path)
+    async with app.run_test(size=(140, 45)) as pilot:
+        await until(pilot, lambda: app.state.lane is not None, "the first window")
+        toggles = [toggle.name for toggle in app.state.view.toggles] if app.state.view else []
+        await pilot.press("t", *["down"] * toggles.index("pdl"), "enter")
+        await until(pilot, lambda: app.state.current_word == "dependent", "the rung")
+        await until(pilot, lambda: app.state.lane is not None and app.state.lane.plan == "dependent", "it")
+        assert app.state.window is not None
+        assert app.state.window.comparison is not None, "graph and dependent ran in one window"
+
+
 async def test_nothing_is_said_to_be_measured_in_a_recording(file: Path, tmp_path: Path) -> None:
     app = app_on(Options("replay", parse_workload("tiny"), device=str(file)), tmp_path)
     async with app.run_test(size=(140, 45)) as pilot:
