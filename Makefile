@@ -2,7 +2,7 @@
 # git, and keep to this folder: .venv is made on first use and made again when pyproject.toml changes.
 #
 #   make run ARGS='run --rung cpu-fused'    gputop with arguments
-#   make run EXTRAS=cuda13                  with the GPU backend installed too
+#   make run EXTRAS=cuda13                  with these packages, instead of those that fit the driver here
 #   make run PYTHON=/path/to/python         with this Python, on first use
 
 ARGS ?=
@@ -13,6 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN_STAMP := $(VENV)/.installed-$(if $(EXTRAS),$(EXTRAS),run)
 DEV_STAMP := $(VENV)/.installed-dev
+GPU_STAMP := $(VENV)/.installed-for-driver
 
 # stdout belongs to gputop: set-up speaks on stderr.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check
@@ -21,7 +22,7 @@ COMPILE := $(BIN)/python -m compileall -q gputop phases
 
 .PHONY: run test lint compile-all gpu-check findings screenshots dist types clean
 
-run: $(RUN_STAMP)
+run: $(RUN_STAMP) $(if $(EXTRAS),,$(GPU_STAMP))
 	@$(BIN)/gputop $(ARGS)
 
 # Two at a time, but the tests of a device, of which there is one, in turn.
@@ -69,6 +70,15 @@ $(RUN_STAMP): pyproject.toml | $(BIN)/python
 	@$(PIP_INSTALL) --editable '.$(if $(EXTRAS),[$(EXTRAS)])' >&2
 	@$(COMPILE)
 	@touch $@
+
+# The packages that fit an NVIDIA driver. Without a driver nothing is kept, so the next start looks again.
+$(GPU_STAMP): pyproject.toml | $(RUN_STAMP)
+	@extra=$$($(BIN)/python -P gputop/backends/cuda/runtime/driver.py) || exit 0; \
+	if [ -z "$$extra" ]; then :; \
+	elif $(PIP_INSTALL) --editable ".[$$extra]" >&2; then touch $(VENV)/.installed-$$extra; \
+	else echo "That failed, so the CPU is measured. To try again: make run EXTRAS=$$extra" >&2; \
+	fi; \
+	touch $@
 
 $(DEV_STAMP): pyproject.toml | $(BIN)/python
 	@echo "Installing gputop and its checks into $(VENV), once." >&2

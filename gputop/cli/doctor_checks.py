@@ -90,6 +90,17 @@ def _numpy() -> str:
     return f"{numpy.__version__}, {'; '.join(blas) or 'BLAS unknown'}"
 
 
+def _processor() -> str:
+    _threads()
+    from gputop.backends.cpu import machine
+
+    memory, cache = machine.memory_bytes(), machine.last_cache_bytes()
+    sizes = [
+        f"{units.size_bytes(size)} of {what}" for size, what in ((memory, "memory"), (cache, "cache")) if size
+    ]
+    return ", ".join((machine.processor(), f"{host_cpu.affinity_cores()} cores", *sizes))
+
+
 def _version_of(distribution: str) -> Callable[[], str]:
     def ask() -> str:
         importlib.import_module(distribution)
@@ -233,6 +244,13 @@ PROBES: tuple[Probe, ...] = (
     Probe("python", "always", "runs gputop", _python, ""),
     Probe("threads", "always", "a worker, its BLAS, the screen", _threads, RAISE_LIMIT),
     _required("numpy", "always", "the cpu backend and the reference", _numpy),
+    Probe(
+        "processor",
+        "extra",
+        "what the cpu backend measures",
+        _processor,
+        install_hints.install(requirement_of("numpy")),
+    ),
     _required("textual", "always", "the screen", _version_of("textual")),
     _required("plotext", "always", "plots on the screen", _plotext),
     Probe(

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from gputop.backends.cuda import packages
 from gputop.backends.cuda.compiler.nvrtc import toolchain
-from gputop.backends.cuda.packages import OLDEST_DRIVER
 from gputop.backends.cuda.runtime import driver
 from gputop.backends.cuda.runtime.device_warmup import begin
 from gputop.backends.cuda.runtime.devices import choose, visible_devices
+from gputop.backends.cuda.runtime.driver import LEAST_DRIVER, OLDEST_DRIVER
 from gputop.plan.types import Workload
 from gputop.planner.registry import Registry
 from gputop.util import install_hints
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from gputop.backends.base import Say
     from gputop.backends.cuda.backend import CudaBackend
 
-LEAST_DRIVER = 12040
-"""The first that has every call made of it (cuFuncLoad, cuFuncGetName): driver 550."""
 NEW_DRIVER = "install NVIDIA driver 580 or newer"
 PACKAGES = {"cupy": "CuPy", "cuda.bindings": "cuda-bindings"}
 """What must be importable, and what it is called."""
@@ -82,7 +80,7 @@ def _require() -> None:
 
 def _fix(serves: int) -> str:
     """The command that installs the packages which fit this driver."""
-    return install_hints.extra("cuda13" if serves >= OLDEST_DRIVER else "cuda12")
+    return install_hints.extra(driver.fitting_extra(serves))
 
 
 def _installed(package: str) -> bool:

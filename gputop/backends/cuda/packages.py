@@ -11,9 +11,6 @@ from gputop.backends.cuda.runtime import driver
 from gputop.util import install_hints
 from gputop.util.install_hints import requirement_of
 
-OLDEST_DRIVER = 13000
-"""As CUDA numbers it: the first that runs CUDA 13, driver 580."""
-
 
 @dataclass(frozen=True, slots=True)
 class Package:
@@ -71,5 +68,4 @@ def cupy_fix() -> str:
 
 def cuda_extra() -> str:
     """Return the extra whose packages fit the driver: `cuda13`, or `cuda12` on an older one."""
-    serves = driver.version()
-    return "cuda12" if serves is not None and serves < OLDEST_DRIVER else "cuda13"
+    return driver.fitting_extra(driver.version())

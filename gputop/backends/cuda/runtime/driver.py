@@ -1,12 +1,23 @@
-"""NVIDIA's driver itself, asked without any package: whether it is here, what it serves, its first device."""
+"""NVIDIA's driver itself, asked without any package: whether it is here, what it serves, its first device.
+
+`make run` runs this file by its path before it chooses packages: it imports nothing of gputop.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import sys
 from typing import Any
 
 LIBRARY = "libcuda.so.1"
 NAME_BYTES = 128
+LEAST_DRIVER = 12040
+"""The first that has every call that gputop makes (cuFuncLoad, cuFuncGetName), as CUDA numbers it: driver
+550."""
+OLDEST_DRIVER = 13000
+"""The first that runs CUDA 13: driver 580."""
+NO_DRIVER_HERE = 1
+"""Exit code of this file when there is no driver to choose packages for."""
 
 
 def version() -> int | None:
@@ -35,9 +46,40 @@ def named(version: int) -> str:
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
+def fitting_extra(serves: int | None) -> str:
+    """Return the extra whose packages fit a driver that serves this CUDA; that of new drivers for None."""
+    return "cuda12" if serves is not None and serves < OLDEST_DRIVER else "cuda13"
+
+
+def main() -> int:
+    """Print the extra that fits this machine's driver on stdout, and why on stderr.
+
+    Returns `NO_DRIVER_HERE` without a driver. Prints no extra for a driver that is too old.
+    """
+    serves = version()
+    if serves is None:
+        return NO_DRIVER_HERE
+    found = f"The NVIDIA driver here serves CUDA up to {named(serves)}"
+    if serves < LEAST_DRIVER:
+        least = named(LEAST_DRIVER)
+        print(
+            f"{found}, and gputop needs {least}: it measures the CPU until a newer driver is installed.",
+            file=sys.stderr,
+        )
+        return 0
+    extra = fitting_extra(serves)
+    print(f"{found}: installing the extra {extra}, which is the GPU backend, once.", file=sys.stderr)
+    print(extra)
+    return 0
+
+
 def _library() -> Any:
     """None where there is none."""
     try:
         return ctypes.CDLL(LIBRARY)
     except OSError:
         return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
