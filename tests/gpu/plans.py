@@ -120,7 +120,9 @@ def request_for(trial: Trial, shape: Shape) -> PlanRequest | str:
 def _request(trial: Trial, dims: Dims, sets: Sets) -> PlanRequest | str:
     sets = (("math", trial.math), ("layout", trial.layout), *sets)
     any_shape = KernelChoice(ANY_SHAPE[trial.layout])
-    base = dict.fromkeys(PRODUCTS, any_shape)
+    # A fused kernel serves its products itself: a plan that names others for them is refused.
+    fused = trial.kernel.covers if trial.kernel.fuses else ()
+    base = {phase: any_shape for phase in PRODUCTS if phase not in fused}
     pruned = ("prune", "on") in sets
     sites = catalog().sites(dims, pruned)
     phases = trial.kernel.covers[:1] if trial.kernel.fuses else trial.kernel.covers
