@@ -46,20 +46,25 @@ def theoretical(
     """
     sm = limits(arch)
     _check(sm, block_threads, registers, static_smem_bytes, dynamic_smem_bytes, barriers, cluster)
-    block_warps = math.ceil(block_threads / sm.warp_size)
-    allowed = {
-        **_by_threads(sm, block_threads, block_warps),
-        "blocks": sm.blocks_per_sm,
-        **_by_registers(sm, block_warps, registers),
-        "shared memory": _by_smem(sm, static_smem_bytes + dynamic_smem_bytes),
-        **_by_barriers(sm, barriers),
-    }
+    allowed = _blocks_by_limit(sm, block_threads, registers, static_smem_bytes + dynamic_smem_bytes, barriers)
     blocks = min(allowed.values())
     return Occupancy(
         blocks_per_sm=blocks,
-        warps_per_sm=blocks * block_warps,
+        warps_per_sm=blocks * math.ceil(block_threads / sm.warp_size),
         limiters=tuple(name for name, limit in allowed.items() if limit == blocks),
     )
+
+
+def blocks_by_limit(
+    arch: str | int, block_threads: int, registers: int, smem_bytes: int, *, barriers: int = 0
+) -> dict[str, int]:
+    """Return how many blocks an SM could hold by each limit alone (names as in `Occupancy.limiters`).
+
+    Arguments and errors as of `theoretical`, shared memory as a whole.
+    """
+    sm = limits(arch)
+    _check(sm, block_threads, registers, 0, smem_bytes, barriers, 1)
+    return _blocks_by_limit(sm, block_threads, registers, smem_bytes, barriers)
 
 
 def waves(grid_blocks: int, blocks_per_sm: int, sm_count: int, clustered: int | None = None) -> float:
@@ -114,6 +119,19 @@ def _check(
             raise UsageError(f"Occupancy: {what} can't be negative, got {value}.")
     if not 1 <= cluster <= sm.max_cluster:
         raise UsageError(f"{sm.arch} takes clusters of 1 to {sm.max_cluster} blocks, got {cluster}.")
+
+
+def _blocks_by_limit(
+    sm: SmLimits, block_threads: int, registers: int, smem_bytes: int, barriers: int
+) -> dict[str, int]:
+    block_warps = math.ceil(block_threads / sm.warp_size)
+    return {
+        **_by_threads(sm, block_threads, block_warps),
+        "blocks": sm.blocks_per_sm,
+        **_by_registers(sm, block_warps, registers),
+        "shared memory": _by_smem(sm, smem_bytes),
+        **_by_barriers(sm, barriers),
+    }
 
 
 def _by_threads(sm: SmLimits, block_threads: int, block_warps: int) -> dict[str, int]:

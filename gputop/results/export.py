@@ -11,9 +11,11 @@ import io
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, asdict, fields
 from typing import Any, get_args, get_type_hints
 
+from gputop.results.inspection import SCHEMA_INSPECT, Inspection, inspection_record
+from gputop.results.kernel_code import SCHEMA_CODE, KernelCode
 from gputop.results.kernel_selection import Routing
 from gputop.results.ladder import Ladder
 from gputop.results.records import SCHEMA_PHASES, Ceilings, Comparison, Row, Window
@@ -42,8 +44,10 @@ __all__ = [
     "Target",
     "ceilings_csv",
     "ceilings_json",
+    "code_json",
     "compare_csv",
     "compare_json",
+    "inspect_json",
     "ladder_csv",
     "ladder_json",
     "open_target",
@@ -71,6 +75,19 @@ def compare_csv(comparison: Comparison) -> str:
 
 def compare_json(comparison: Comparison) -> str:
     return _json(COMPARE, compare_records(comparison))
+
+
+def inspect_json(inspections: Iterable[Inspection]) -> str:
+    """Return what is known of each phase as nested JSON (`gputop.inspect/1`); null is unknown."""
+    rows = [_finite_below(inspection_record(inspection)) for inspection in inspections]
+    table = {"schema": SCHEMA_INSPECT, "rows": rows}
+    return printable_json(json.dumps(table, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
+
+
+def code_json(codes: Iterable[KernelCode]) -> str:
+    """Return the machine code of a kernel's entries as nested JSON (`gputop.code/1`); null is unknown."""
+    table = {"schema": SCHEMA_CODE, "rows": [asdict(code) for code in codes]}
+    return printable_json(json.dumps(table, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def windows_csv(windows: Iterable[Window]) -> str:
@@ -170,6 +187,15 @@ def _finite(record: Record) -> Record:
     reason = f"not finite: {', '.join(broken)}"
     status = f"{record['status']}; {reason}" if record.get("status") else reason
     return {**record, **dict.fromkeys(broken, None), "status": status}
+
+
+def _finite_below(value: Any) -> Any:
+    """Return a nested value in which every infinite or undefined number is unknown."""
+    if isinstance(value, Mapping):
+        return {key: _finite_below(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite_below(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _parse_bool(text: str) -> bool:

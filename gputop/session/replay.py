@@ -108,9 +108,14 @@ class Replay:
         """The kernels of one site that lead to another recorded plan, and those that do not."""
         return self._flips.site_choices(self._find(request), site)
 
-    def first_window(self, rung: str) -> Window:
-        """The rung's first window, as it was recorded: paired with the rung before where there is one."""
-        return self._given(self._of(self._find(PlanRequest(rung)).word)[0])
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """Every recorded window, as it was recorded."""
+        return self._kept.windows
+
+    def first_window(self, request: PlanRequest) -> Window:
+        """The plan's first window, as it was recorded: paired with the rung before if there is one."""
+        return self._given(self._of(self._find(request).word)[0])
 
     def measure(
         self, current: PlanRequest, pinned: PlanRequest | None = None, *, aa: bool = False, **_: object

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from gputop.results import columns, recording
+from gputop.results import columns, phase_facts, recording
 from gputop.tui import facts
 from gputop.tui.palette import TERMS
 from gputop.tui.screens.glossary import GLOSSARY
@@ -64,7 +64,7 @@ def _rungs(state: State) -> Iterator[Found]:
 
 def _phases(state: State) -> Iterator[Found]:
     for row in facts.shown_phases(state):
-        nearest = facts.nearest_term(row)
+        nearest = phase_facts.nearest_term(row)
         near = f", {nearest.term} {100 * nearest.share:.0f} %" if nearest else ""
         yield Found("phase", row.phase, f"{seconds(row.time_s)}{near}: {row.kernel or 'no kernel named'}")
 

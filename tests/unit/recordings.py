@@ -175,7 +175,7 @@ def show_everything(kept: Recording) -> None:
     shown = [rung.id for rung in replay.rung_views() if not rung.refused]
     for rung in shown:
         request = PlanRequest(rung)
-        _show_window(replay.first_window(rung))
+        _show_window(replay.first_window(PlanRequest(rung)))
         for other in (None, *shown):
             pinned = PlanRequest(other) if other is not None and other != rung else None
             window = replay.measure(request, pinned)

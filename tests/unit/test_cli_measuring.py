@@ -59,6 +59,15 @@ def altered(folder: Path, env: dict[str, str], code: str) -> dict[str, str]:
     return {**env, "PATH": f"{folder}{os.pathsep}{env['PATH']}"}
 
 
+def test_inspect_takes_each_site_of_a_plan_apart(env: dict[str, str]) -> None:
+    done = gputop(env, "inspect", "cpu-blas", *QUICK, "--site", "all")
+    assert done.returncode == 0, done.stderr
+    for site in ("embed", "qkv", "attention", "w2", "head"):
+        assert f"\n{site} · cpu_" in f"\n{done.stdout}"
+    assert "time by term" in done.stdout
+    assert "this phase, layer" in done.stdout
+
+
 def test_alone_without_a_terminal_it_prints_the_phase_table_with_its_gate(env: dict[str, str]) -> None:
     done = gputop(env, *QUICK, "--rung", "cpu-blas")
     assert done.returncode == 0, done.stderr

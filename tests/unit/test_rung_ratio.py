@@ -97,7 +97,7 @@ def test_a_window_of_too_few_rounds_says_what_the_ladder_knows_of_its_pair(shipp
     recorded = next(w for w in kept.windows if w.number == window.number)
     assert window.comparison == recorded.comparison, "the window's own numbers stay"
     assert window.lanes == recorded.lanes
-    assert said in Replay(kept).first_window(b).verdict
+    assert said in Replay(kept).first_window(PlanRequest(b)).verdict
 
 
 def test_a_window_that_is_unresolved_for_another_reason_stands_by_itself(shipped: Recording) -> None:

@@ -57,9 +57,10 @@ def _print(replay: Replay, rung: str, output: Output) -> int:
     from gputop.cli.tables.ladder_lines import ladder_lines
     from gputop.cli.tables.window_lines import window_lines
     from gputop.cli.terminal import Terminal, print_data
+    from gputop.plan.types import PlanRequest
     from gputop.results import export
 
-    window = replay.first_window(rung)
+    window = replay.first_window(PlanRequest(rung))
     rows = [row for lane in window.lanes for row in lane.rows]
     if output.shows_table:
         terminal = Terminal.of(sys.stdout)

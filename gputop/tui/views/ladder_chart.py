@@ -10,8 +10,8 @@ from rich.style import Style
 from rich.text import Text
 from textual.binding import BindingType
 
+from gputop.results import phase_facts
 from gputop.results.ladder import Ladder, LadderEntry
-from gputop.tui import facts
 from gputop.tui.actions import bindings_of
 from gputop.tui.palette import BAD, CURRENT, FAINT, FLOOR, GOOD, MUTED, PINNED, TEXT, VERDICTS
 from gputop.tui.state import State, View
@@ -37,7 +37,7 @@ def ladder_text(state: State, basis: Basis, baselines: bool, width: int) -> Text
     times = [time_s for entry in entries if (time_s := sequence_s(entry))]
     if not times:
         return Text(_nothing(state), Style(color=MUTED))
-    floor_s = facts.totals_of(state.lane).get("device")
+    floor_s = phase_facts.totals_of(state.lane).get("device")
     question_s = floor_s.question_floor_s or floor_s.floor_s if floor_s else None
     low = log10(min([*times, question_s or min(times)]) / 1.2)
     high = log10(max(times))

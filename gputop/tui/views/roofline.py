@@ -19,6 +19,7 @@ from textual import events
 from textual.binding import BindingType
 from textual.message import Message
 
+from gputop.results import phase_facts
 from gputop.results.records import Ceilings, PlanResult, Row
 from gputop.tui import facts
 from gputop.tui.actions import bindings_of
@@ -65,7 +66,7 @@ class Roof:
 
 def points_of(lane: PlanResult | None, level: Level) -> tuple[Point, ...]:
     """Return the phases of a plan that have work and bytes at this level."""
-    found = (point_of(row, level) for row in facts.phases_of(lane))
+    found = (point_of(row, level) for row in phase_facts.phases_of(lane))
     return tuple(point for point in found if point is not None)
 
 
@@ -304,7 +305,7 @@ class RooflineView(ViewPane):
         return Text.assemble(plane, "\n", self._legend(state, levels, width))
 
     def _legend(self, state: State, levels: dict[Level, Roof], width: int) -> Text:
-        unseen = [row.phase for row in facts.phases_of(state.lane) if point_of(row, self.level) is None]
+        unseen = [row.phase for row in phase_facts.phases_of(state.lane) if point_of(row, self.level) is None]
         axis = (
             f"x: FLOP per byte of {self.level}   y: FLOP/s   l: other level   + - zoom   v: pinned ◇   "
             "u: up the ladder ·"

@@ -8,13 +8,15 @@ from math import log
 from rich.style import Style
 from rich.text import Text
 
+from gputop.results import phase_facts
+from gputop.results.inspection import TermLine, term_lines
 from gputop.results.records import Row
 from gputop.tui import facts
 from gputop.tui.format import EXCESS_CELL, SOLID, TimeUnit, fraction, middle_cut, time_unit
 from gputop.tui.palette import EXCESS, FAINT, FLOOR, MUTED, PINNED, TEXT, term_mark
 from gputop.tui.state import State
 from gputop.tui.widgets.cached_static import CachedStatic
-from gputop.util.units import UNKNOWN, flop, percent, seconds, size_bytes, whole
+from gputop.util.units import UNKNOWN, percent, seconds, size_bytes, whole
 
 LABEL_WIDTH = 12
 VALUE_WIDTH = 9
@@ -22,6 +24,12 @@ ASIDE_WIDTH = 26
 """Cells that a term's bytes or work may take at its right."""
 LEAST_BARS_WIDTH = 54
 """Cells that labels, values and bars keep before anything stands beside them."""
+BARS = {
+    "measured": (EXCESS, EXCESS_CELL),
+    "floor": (FLOOR, SOLID),
+    "unexplained": (MUTED, EXCESS_CELL),
+}
+"""Lines that are no term -> colour and cell of their bars."""
 SPARK = "▁▂▃▄▅▆▇█"
 
 
@@ -70,7 +78,7 @@ def compact_terms(row: Row, width: int) -> Text:
     """Return the terms in one line, largest first."""
     unit = time_unit([row.time_s])
     text = Text(no_wrap=True)
-    for item in facts.term_shares(row):
+    for item in phase_facts.term_shares(row):
         if item.value_s <= 0:
             continue
         mark = term_mark(item.term)
@@ -88,54 +96,17 @@ def compact_terms(row: Row, width: int) -> Text:
 def _bars(row: Row, width: int) -> Iterator[Text]:
     """Yield the measured time and each term as a bar, largest first; what is unexplained comes last."""
     unit = time_unit([row.time_s])
-    shares = facts.term_shares(row)
-    full_s = max([row.time_s or 0.0, *(item.value_s for item in shares)])
+    lines = term_lines(row)
+    full_s = max(line.value_s or 0.0 for line in lines)
     aside = max(0, min(ASIDE_WIDTH, width - LEAST_BARS_WIDTH))
     room = max(1, width - LABEL_WIDTH - VALUE_WIDTH - 1 - aside)
-    count = f"{unit.write((row.time_s or 0.0) / row.count)} {unit.name} × {row.count}" if row.count else ""
-    yield _bar("measured", row.time_s, unit, full_s, room, EXCESS, EXCESS_CELL, count[: max(0, aside - 1)])
-    floor_shown = False
-    for item in shares:
-        if item.value_s <= 0:
-            continue
-        mark = term_mark(item.term)
-        is_floor = row.floor_term == item.term
-        floor_shown = floor_shown or is_floor
-        label = f"{item.term} {100 * item.share:.0f} %"
-        said = _work(row, item.term) + (" = floor" if is_floor else "")
-        yield _bar(
-            label, item.value_s, unit, full_s, room, mark.color, SOLID, said.strip()[: max(0, aside - 1)]
-        )
-    if row.floor_s is not None and not floor_shown:
-        yield _bar(
-            "floor",
-            row.floor_s,
-            unit,
-            full_s,
-            room,
-            FLOOR,
-            SOLID,
-            (row.floor_term or "")[: max(0, aside - 1)],
-        )
-    if row.unexplained_s is not None:
-        yield _bar("unexplained", row.unexplained_s, unit, full_s, room, MUTED, EXCESS_CELL, "")
-
-
-def _work(row: Row, term: str) -> str:
-    """Return the work behind a term."""
-    if term == "l2" and row.l2_bytes is not None:
-        moved = row.moved_over_compulsory
-        return size_bytes(row.l2_bytes) + (f", {moved:.2f}× needed" if moved is not None else "")
-    if term == "dram" and row.dram_bytes is not None:
-        return size_bytes(row.dram_bytes)
-    if term == "compute" and row.flops is not None:
-        return flop(row.flops)
-    return ""
+    for line in lines:
+        color, cell = BARS.get(line.term) or (term_mark(line.term).color, SOLID)
+        yield _bar(line, unit, full_s, room, color, cell, line.aside[: max(0, aside - 1)])
 
 
 def _bar(
-    label: str,
-    value_s: float | None,
+    line: TermLine,
     unit: TimeUnit,
     full_s: float,
     room: int,
@@ -144,7 +115,8 @@ def _bar(
     aside: str,
 ) -> Text:
     text = Text(no_wrap=True)
-    text.append(f"{label:<{LABEL_WIDTH}}", Style(color=MUTED))
+    value_s = line.value_s
+    text.append(f"{line.label:<{LABEL_WIDTH}}", Style(color=MUTED))
     text.append(f"{unit.write(value_s):>{VALUE_WIDTH}} ", Style(color=TEXT))
     length = round(room * value_s / full_s) if value_s and value_s > 0 and full_s > 0 else 0
     text.append(cell * min(room, length), Style(color=color))
@@ -160,7 +132,7 @@ def occupancy_line(row: Row, state: State) -> str:
         return ""
     by = f" by {row.occupancy_limiters}" if row.occupancy_limiters else ""
     said = f"occupancy  at most {fraction(row.occupancy_theoretical)}{by}"
-    blocks, sms = facts.blocks_of(row), facts.sm_count(state)
+    blocks, sms = phase_facts.extent_of(row.grid), facts.sm_count(state)
     if blocks is not None and sms:
         idle = max(0, sms - blocks)
         said += f"   grid {blocks} blocks on {sms} SMs" + (f", {idle} idle" if idle else "")
@@ -189,7 +161,7 @@ def launch_line(row: Row) -> str:
 
 def history_line(state: State, row: Row, width: int) -> str:
     """Return this site's time along the ladder."""
-    history = facts.site_history(state, row.phase)
+    history = facts.site_history(state, row)
     if len(history) < 2:
         return ""
     most = max(time_s for _, time_s in history)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from rich.style import Style
 from rich.text import Text
 
+from gputop.results.phase_facts import totals_of
 from gputop.results.records import Gate
-from gputop.tui.facts import totals_of
 from gputop.tui.palette import BAD, FAINT, GOOD, MUTED, PINNED, TEXT, VERDICTS
 from gputop.tui.state import State
 from gputop.tui.widgets.cached_static import CachedStatic

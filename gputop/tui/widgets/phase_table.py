@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.style import Style
 from rich.text import Text
 
-from gputop.results import columns
+from gputop.results import columns, phase_facts
 from gputop.results.records import Ceilings, PlanResult, Row
 from gputop.tui import facts
 from gputop.tui.format import TimeUnit, axis, floor_bar, fraction, middle_cut, time_unit
@@ -83,17 +83,17 @@ def _bar(row: Row, context: Context) -> Text:
 
 
 def _over(row: Row, context: Context) -> Text:
-    return _plain(ratio(facts.times_floor(row, context.ceilings)), context)
+    return _plain(ratio(phase_facts.times_floor(row, context.ceilings)), context)
 
 
 def _nearest(row: Row, context: Context) -> Text:
-    nearest = facts.nearest_term(row)
+    nearest = phase_facts.nearest_term(row)
     if nearest is None:
         return _plain(UNKNOWN, context)
     mark = term_mark(nearest.term)
     said = f"{nearest.term} {100 * nearest.share:.0f} %"
     cell = _plain(said, context, mark.color)
-    idle = facts.idle_sms(row, context.sm_count)
+    idle = phase_facts.idle_sms(row, context.sm_count)
     aside = f" · {idle} SMs idle" if idle else ""
     if aside and len(said) + len(aside) <= context.widths.get("nearest", 0):
         cell.append(aside, Style(color=FAINT))
@@ -159,7 +159,7 @@ PER_SEQUENCE = "Δ/seq {}"
 
 def columns_for(state: State) -> tuple[LayoutColumn, ...]:
     """Return the columns of the window on the screen."""
-    rows = facts.phases_of(state.lane)
+    rows = phase_facts.phases_of(state.lane)
     return COLUMNS if any(row.delta_s is not None for row in rows) else UNPAIRED
 
 
@@ -180,7 +180,7 @@ def labels(state: State, widths: Mapping[str, int]) -> dict[str, str]:
     if state.lane is None:
         return {}
     unit = lane_unit(state.lane)
-    largest_s = max((row.time_s or 0.0 for row in facts.phases_of(state.lane)), default=0.0)
+    largest_s = max((row.time_s or 0.0 for row in phase_facts.phases_of(state.lane)), default=0.0)
     pinned = state.window.lane("pinned") if state.window else None
     per_sequence = pinned is not None and _batch(pinned) != _batch(state.lane)
     made = {
@@ -203,7 +203,7 @@ def totals_line(state: State, width: int) -> Text:
     lane = state.lane
     if lane is None or not lane.rows:
         return Text("")
-    unit, totals = lane_unit(lane), facts.totals_of(lane)
+    unit, totals = lane_unit(lane), phase_facts.totals_of(lane)
     time_s = {name: row.time_s for name, row in totals.items()}
     stale = state.pending
     text = Text(no_wrap=True, overflow="ellipsis", style=Style(color=FAINT if stale else MUTED))
@@ -215,7 +215,7 @@ def totals_line(state: State, width: int) -> Text:
     sign = "−" if residual is not None and residual < 0 else "+"
     text.append(f"{sign} {unit.write(abs(residual) if residual is not None else None)} residual")
     aside = f"   wall {unit.write(time_s.get('wall'))} {unit.name}"
-    launches = sum(row.launches or 0 for row in facts.phases_of(lane))
+    launches = sum(row.launches or 0 for row in phase_facts.phases_of(lane))
     if launches:
         aside += f"   {launches} launches"
     if text.cell_len + len(aside) <= width:
@@ -225,8 +225,8 @@ def totals_line(state: State, width: int) -> Text:
 
 def split_warning(state: State) -> str:
     """Return what to say if the phases do not add up to the pass; empty if they do."""
-    residual = facts.totals_of(state.lane).get("residual")
-    device = facts.totals_of(state.lane).get("device")
+    residual = phase_facts.totals_of(state.lane).get("residual")
+    device = phase_facts.totals_of(state.lane).get("device")
     if residual is None or not residual.status or device is None or not device.time_s:
         return ""
     share = 100 * (1 - abs(residual.time_s or 0.0) / device.time_s)
@@ -238,10 +238,10 @@ def _batch(lane: PlanResult) -> int | None:
 
 
 def _context(state: State, lane: PlanResult, widths: Mapping[str, int]) -> Context:
-    rows = facts.phases_of(lane)
+    rows = phase_facts.phases_of(lane)
     unit = lane_unit(lane)
     deltas = [abs(row.delta_s) for row in lane.rows if row.delta_s is not None]
-    worst = facts.worst_phase(lane)
+    worst = phase_facts.worst_phase(lane)
     return Context(
         unit=unit,
         delta_unit=unit.for_values(deltas),
@@ -261,7 +261,7 @@ def lane_unit(lane: PlanResult) -> TimeUnit:
 
 def explain_phase(state: State, site: str) -> str:
     """Return how the phase was timed, and what its row warns of; the pane below takes it apart."""
-    row = next((row for row in facts.phases_of(state.lane) if row.phase == site), None)
+    row = next((row for row in phase_facts.phases_of(state.lane) if row.phase == site), None)
     if row is None:
         return ""
     timer, caches = row.timer or "an unknown timer", row.cache_state or UNKNOWN

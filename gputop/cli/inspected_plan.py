@@ -1,0 +1,107 @@
+"""The plan that `gputop inspect` takes apart: measured here, or looked up in a recording."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+from gputop.cli.kernel_code import CodeReader
+from gputop.cli.worker_session import WorkerSession
+from gputop.plan.types import Plan, PlanRequest, Workload
+from gputop.planner.resolver import Resolver, plan_dims
+from gputop.results import phase_facts
+from gputop.results.inspection import Inspection
+from gputop.results.kernel_code import KernelCode
+from gputop.results.records import Ceilings, DeviceFacts, PlanResult, Row, Window
+from gputop.util.errors import GputopError, unknown_name
+
+ALL_SITES = "all"
+
+
+@dataclass(frozen=True)
+class InspectedPlan:
+    """One plan in one window, and what is known around it."""
+
+    plan: Plan
+    window: Window
+    workload: Workload
+    ceilings: Ceilings | None
+    rungs: tuple[str, ...]
+    """Of its backend, in the ladder's order."""
+    windows: tuple[Window, ...] = ()
+    """Every window in which other plans can be found."""
+
+    @property
+    def lane(self) -> PlanResult:
+        """The plan's share of the window."""
+        return next(lane for lane in self.window.lanes if lane.role == "current")
+
+    @property
+    def device(self) -> DeviceFacts:
+        return self.window.device
+
+    def rows(self, site: str | None) -> tuple[Row, ...]:
+        """Return the rows of a site, of `all`, or of the site with the largest excess.
+
+        Raise UsageError for a site that this plan does not have.
+        """
+        every = phase_facts.phases_of(self.lane)
+        if site == ALL_SITES:
+            return every
+        if site is not None and site not in {row.phase for row in every}:
+            raise unknown_name("site", site, [row.phase for row in every])
+        chosen = phase_facts.chosen_phase(self.lane, site) or next(iter(every), None)
+        return (chosen,) if chosen else ()
+
+    def inspect(self, row: Row, resolver: Resolver, reader: CodeReader | None) -> Inspection:
+        """Return all that is known of one row; `reader` looks at its machine code."""
+        code, why_no_code = self._code(row, resolver, reader)
+        name = (row.kernel or "").split("/")[0]
+        kernel = resolver.kernels.get(name)
+        return Inspection(
+            row,
+            self.device,
+            self.lane.gate,
+            self.ceilings,
+            phase_facts.site_history(self.windows, row, self.rungs),
+            f"kernels/{kernel.source}" if kernel and kernel.source else "",
+            code,
+            why_no_code,
+        )
+
+    def _code(
+        self, row: Row, resolver: Resolver, reader: CodeReader | None
+    ) -> tuple[tuple[KernelCode, ...], str]:
+        """Return a site's machine code, or why it can't be looked at; neither for the cpu and for peers."""
+        if reader is None or self.plan.backend == "cpu" or self.plan.peer:
+            return (), ""
+        try:
+            dims = plan_dims(self.workload, self.plan)
+            return reader.of_site(resolver, self.plan, dims, row.phase), ""
+        except GputopError as error:
+            return (), str(error)
+
+
+def measured_plan(options: argparse.Namespace, request: PlanRequest) -> InspectedPlan:
+    """Measure one window of a plan in a worker."""
+    with WorkerSession(options) as bench:
+        window = bench.measure(request, check_phases=True)
+        plan = bench.client.resolve(request).plan
+        ceilings = bench.client.calibrate(on_progress=bench.narrator.progress)
+        rungs = tuple(rung.id for rung in bench.opened.rungs)
+        return InspectedPlan(plan, window, bench.opened.workload, ceilings, rungs, (window,))
+
+
+def recorded_plan(word: str, request: PlanRequest) -> InspectedPlan:
+    """Look a plan up in a recording, in the window that pairs it with the rung before."""
+    from gputop.session import Replay
+
+    replay = Replay.open(word)
+    return InspectedPlan(
+        replay.view(request).plan,
+        replay.first_window(request),
+        replay.workload,
+        replay.calibrate(),
+        tuple(rung.id for rung in replay.rung_views()),
+        replay.windows,
+    )

@@ -1,0 +1,154 @@
+"""What follows from one row of the phase table: its nearest term, its idle SMs, its excess, its history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from gputop.perf.block_shape import BlockShape
+from gputop.perf.roofline import TERMS
+from gputop.results.records import TOTAL_ROWS, Ceilings, DeviceFacts, PlanResult, Row, Window
+
+LAUNCH_BY_SETTINGS = ("launch_graph", "launch_queued", "launch_stream")
+"""Ceilings that price one launch, the first that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class TermShare:
+    """One term of the model beside the time that it explains."""
+
+    term: str
+    value_s: float
+    share: float
+    """Of the measured time; above 1 the term claims more than was measured."""
+
+
+def term_shares(row: Row) -> tuple[TermShare, ...]:
+    """Return the known terms of a row with their shares of its time, largest first."""
+    if not row.time_s:
+        return ()
+    values = ((term, getattr(row, f"{term.replace(' ', '_')}_s", None)) for term in TERMS)
+    shares = [TermShare(term, value, value / row.time_s) for term, value in values if value is not None]
+    return tuple(sorted(shares, key=lambda item: -item.value_s))
+
+
+def nearest_term(row: Row) -> TermShare | None:
+    """Return the term that comes nearest to the row's time; None if no term is known or all are 0."""
+    shares = term_shares(row)
+    return shares[0] if shares and shares[0].value_s > 0 else None
+
+
+def extent_of(text: str | None) -> int | None:
+    """Return how many a grid or a block written as `112x1x1` holds; None if it is not known."""
+    if not text:
+        return None
+    try:
+        return prod(int(part) for part in text.split("x"))
+    except ValueError:
+        return None
+
+
+def block_shape(row: Row) -> BlockShape | None:
+    """Return what a row's blocks need of an SM; None if any part of it is unknown."""
+    blocks, threads = extent_of(row.grid), extent_of(row.block)
+    if not blocks or not threads or row.registers is None or row.smem_bytes is None:
+        return None
+    return BlockShape(threads, row.registers, row.smem_bytes, blocks)
+
+
+def idle_sms(row: Row, sm_count: int | None) -> int | None:
+    """Return how many SMs get no block if each gets at most one; None if grid or device is unknown."""
+    blocks = extent_of(row.grid)
+    if blocks is None or sm_count is None:
+        return None
+    return max(0, sm_count - blocks)
+
+
+def sm_count(device: DeviceFacts | None) -> int | None:
+    """Return the SMs of a GPU; None for a CPU, whose `sm_count` are cores."""
+    return device.sm_count if device and (device.arch or "").startswith("sm_") else None
+
+
+def least_launch_s(ceilings: Ceilings | None) -> float | None:
+    """Return what one launch and one load from memory take at least: no kernel is shorter than that."""
+    if ceilings is None:
+        return None
+    launch_s = next((value for name in LAUNCH_BY_SETTINGS if (value := ceilings.get(name)) is not None), None)
+    load_s = ceilings.get("dram_latency")
+    return None if launch_s is None or load_s is None else launch_s + load_s
+
+
+def times_floor(row: Row, ceilings: Ceilings | None) -> float | None:
+    """Return time / floor. None if the floor is below one launch and one load each: it then ranks nothing."""
+    if not row.time_s or not row.floor_s:
+        return None
+    least_s = least_launch_s(ceilings)
+    if least_s is not None and row.floor_s < least_s * (row.count or 1):
+        return None
+    return row.time_s / row.floor_s
+
+
+def excess_s(row: Row) -> float | None:
+    """Return the time above the floor; None if either is unknown."""
+    return None if row.time_s is None or row.floor_s is None else row.time_s - row.floor_s
+
+
+def phases_of(lane: PlanResult | None) -> tuple[Row, ...]:
+    """Return the rows of phases, totals left out, in pass order."""
+    return tuple(row for row in lane.rows if row.phase not in TOTAL_ROWS) if lane else ()
+
+
+def totals_of(lane: PlanResult | None) -> Mapping[str, Row]:
+    """Return the total rows by name."""
+    return {row.phase: row for row in lane.rows if row.phase in TOTAL_ROWS} if lane else {}
+
+
+def sorted_phases(rows: Iterable[Row], sort: str, ceilings: Ceilings | None) -> tuple[Row, ...]:
+    """Return phases with the largest `excess`, `time` or `floor` (times it) first; unknown figures come last.
+
+    Any other `sort` keeps the order of the pass.
+    """
+    rows = tuple(rows)
+    figures: Mapping[str, Callable[[Row], float | None]] = {
+        "excess": excess_s,
+        "time": lambda row: row.time_s,
+        "floor": lambda row: times_floor(row, ceilings),
+    }
+    figure = figures.get(sort)
+    if figure is None:
+        return rows
+    known = {row.phase: figure(row) for row in rows}
+    return tuple(sorted(rows, key=lambda row: (known[row.phase] is None, -(known[row.phase] or 0.0))))
+
+
+def worst_phase(lane: PlanResult | None) -> Row | None:
+    """Return the phase with the largest excess over its floor; a phase without a floor can't be judged."""
+    judged = [row for row in phases_of(lane) if row.time_s and row.floor_s is not None]
+    return max(judged, key=lambda row: excess_s(row) or 0.0, default=None)
+
+
+def chosen_phase(lane: PlanResult | None, site: str | None) -> Row | None:
+    """Return the phase of that name; the one with the largest excess if there is none."""
+    return next((row for row in phases_of(lane) if row.phase == site), None) or worst_phase(lane)
+
+
+def site_history(windows: Iterable[Window], own: Row, rungs: Sequence[str]) -> tuple[tuple[str, float], ...]:
+    """Return (plan, time in s) of a row's site for every plan in the windows, in the order of `rungs`.
+
+    Only passes of as many sequences are comparable. The window with the highest number decides, but of the
+    row's own plan the row does; plans of no such rung come last.
+    """
+    found: dict[str, float] = {}
+    rung_of: dict[str, str] = {}
+    for window in sorted(windows, key=lambda window: window.number):
+        for lane in window.lanes:
+            row = next((row for row in lane.rows if row.phase == own.phase and row.time_s), None)
+            if row is not None and row.time_s is not None and row.batch == own.batch:
+                found[lane.plan] = row.time_s
+                rung_of[lane.plan] = lane.rung
+    if own.time_s and own.plan in found:
+        found[own.plan] = own.time_s
+    places = {rung: place for place, rung in enumerate(rungs)}
+    known = sorted(found, key=lambda plan: (places.get(rung_of[plan], len(rungs)), plan))
+    return tuple((plan, found[plan]) for plan in known)
