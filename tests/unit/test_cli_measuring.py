@@ -372,7 +372,7 @@ def test_a_worker_that_always_dies_exits_4(env: dict[str, str], tmp_path: Path) 
 def test_an_interrupt_ends_quietly_and_takes_the_worker_along(
     command: str, number: signal.Signals, code: int, env: dict[str, str], tmp_path: Path
 ) -> None:
-    """Only `record` says something: what became of the file. No window was measured yet, so nothing is kept."""
+    """Only `record` says something: what became of the file. Without a window nothing is kept."""
     pipe = tmp_path / "pid"
     os.mkfifo(pipe)
     busy = altered(
