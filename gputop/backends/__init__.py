@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gputop.util.errors import UsageError, unknown_name
@@ -11,6 +12,7 @@ from gputop.util.errors import UsageError, unknown_name
 if TYPE_CHECKING:
     from gputop.backends.base import BackendModule
     from gputop.plan.types import Workload
+    from gputop.planner.own_kernels.folder import OwnFolder
 
 MODULES = {
     "cuda": "gputop.backends.cuda",
@@ -18,6 +20,8 @@ MODULES = {
 }
 COMPILES = "cuda"
 """The backend that compiles CUDA sources."""
+MOST_TOLD = 3
+"""Broken records that one sentence names."""
 
 
 def load(name: str) -> BackendModule:
@@ -42,13 +46,38 @@ def choose(name: str) -> tuple[str, str]:
     return "cpu", f"{device} is here and is not used: {lacking}" if device else ""
 
 
-def check_sources(name: str, folder: object) -> None:
-    """Raise UsageError if a folder of CUDA sources is given to a backend that compiles none."""
-    if folder is not None and name != COMPILES:
-        what = "A recording was measured already" if name == "replay" else f"The {name} backend runs no CUDA"
+def check_sources(name: str, folder: str | None) -> None:
+    """Raise UsageError if nothing in a folder of kernels would be used by a backend; `auto` is any."""
+    if folder is None:
+        return
+    if name == "replay":
         raise UsageError(
-            f"--kernels {folder} would change nothing: {what}. Leave it out, or measure with --backend cuda."
+            f"--kernels {folder} would change nothing: a recording was measured already. Leave it out."
         )
+    from gputop import phases
+    from gputop.backends.cuda.compiler.sources import is_replaceable
+    from gputop.planner.own_kernels.folder import read_folder
+
+    own = read_folder(Path(folder), phases.kernels())
+    backends = {kernel.backend for kernel in own.kernels}
+    if any(map(is_replaceable, own.replaced)):
+        backends.add(COMPILES)
+    if name in backends or (name == "auto" and backends):
+        return
+    why = f"The {name} backend runs no CUDA" if backends else _nothing_in(own)
+    other = f", or measure with --backend {' or '.join(sorted(backends))}" if backends else ""
+    raise UsageError(f"--kernels {folder} would change nothing: {why}. Leave it out{other}.")
+
+
+def _nothing_in(own: OwnFolder) -> str:
+    """Why no kernel of a folder can be used."""
+    if own.broken:
+        told = "; ".join(f"{file}: {why}" for file, why in list(own.broken.items())[:MOST_TOLD])
+        more = f"; and {len(own.broken) - MOST_TOLD} more" if len(own.broken) > MOST_TOLD else ""
+        return f"{told}{more}"
+    if own.replaced:
+        return "it holds none but kernels that measure, and those are gputop's own always"
+    return "it holds no record of a kernel (.toml), and nothing at a path of ours, as gemm/01_naive.cu"
 
 
 def warm_up(name: str, workload: Workload, device: str | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import math
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from gputop import backends
 from gputop.util.errors import UsageError, unknown_name
-from gputop.util.input_file import files_below
 
 if TYPE_CHECKING:
     from gputop.plan.types import KernelChoice, PlanRequest, Workload
@@ -20,8 +18,6 @@ if TYPE_CHECKING:
 DEFAULT_WINDOWS = 1
 LONGEST_WINDOW_S = 86_400.0
 DEFAULT_WORKLOAD = "gpt2-small"
-MOST_FILES = 10_000
-"""Files and folders below a folder of kernels; ours has a hundred."""
 BACKENDS = ("auto", *backends.MODULES, "replay")
 
 
@@ -58,8 +54,9 @@ def add_change_options(parser: argparse._ActionsContainer) -> None:
         help="choose the kernel of a site, and into how many parts it divides the inner axis (repeatable)",
     )  # fmt: skip
     parser.add_argument(
-        "--kernels", dest="kernels_dir", metavar="DIR", help="your own .cu files, each in place of ours there"
-    )
+        "--kernels", dest="kernels_dir", metavar="DIR",
+        help="your own kernels, each with a record beside it or in place of ours there",
+    )  # fmt: skip
 
 
 def add_backend_option(parser: argparse._ActionsContainer) -> None:
@@ -113,38 +110,12 @@ def kernels_dir_of(options: Namespace) -> str | None:
     folder: str | None = options.kernels_dir
     if folder is None:
         return None
-    if options.backend != "auto":
+    if options.remote is None:
         backends.check_sources(options.backend, folder)
-    if options.remote is not None:
-        return folder
-    _check_kernel_overrides(folder)
-    return str(Path(folder).resolve())
-
-
-def _check_kernel_overrides(folder: str) -> None:
-    """Raise UsageError for a folder that can't be read, or a source in it that nothing would compile."""
-    from gputop.backends.cuda.compiler.sources import is_replaceable
-    from gputop.util import paths
-
-    ours, theirs = _sources(paths.kernels_dir()), _sources(folder)
-    if not theirs & ours:
-        raise UsageError(f"--kernels {folder}: it holds nothing at a path of ours, as gemm/01_naive.cu.")
-    if not any(map(is_replaceable, theirs & ours)):
-        raise UsageError(
-            f"--kernels {folder}: it holds none but kernels that measure, and those are gputop's own always."
-        )
-    for name in sorted(theirs - ours):
-        if name.endswith(".cu"):
-            named = (other for other in ours if Path(other).name == Path(name).name)
-            near = next(named, None) or next(iter(difflib.get_close_matches(name, ours, n=1)), None)
-            hint = f" Did you mean {near!r}?" if near else ""
-            raise UsageError(f"--kernels {folder}: no kernel is compiled from {name!r}.{hint}")
-
-
-def _sources(folder: str | Path) -> set[str]:
-    """Paths of the CUDA sources and headers below a folder."""
-    files = files_below(folder, "the folder of kernels (--kernels)", MOST_FILES)
-    return {path.as_posix() for path in files if path.suffix in (".cu", ".cuh")}
+        return str(Path(folder).resolve())
+    if options.backend == "replay":
+        backends.check_sources(options.backend, folder)
+    return folder
 
 
 def request_of(options: Namespace, rung: str) -> PlanRequest:

@@ -194,7 +194,9 @@ class Kernel:
     entries: tuple[str, ...] = ()
     """Functions in `source`; for cpu the function in the cpu backend's kernel table."""
     source: str = ""
-    """`<family>/<nn>_<idea>.cu` below kernels/; empty for cpu and library kernels."""
+    """`<family>/<nn>_<idea>.cu` below kernels/; empty for cpu and library kernels of ours."""
+    record: str = ""
+    """Of a user's own kernel: its TOML file below the folder that `--kernels` names."""
     splits: tuple[int, ...] = ()
     """Into how many parts it can divide the inner axis, from the fewest; empty if it divides nothing. Which
     of them a plan chose stands in the task (`Task.splits`), and is written `name/splits`."""

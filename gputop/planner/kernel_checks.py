@@ -29,11 +29,11 @@ def broken_kernels(registry: Registry) -> dict[str, str]:
         fault = next(_faults_of(kernel, registry), None)
         if fault is not None:
             found[kernel.name] = fault
-    return found | {file: f"it can't be loaded: {why}" for file, why in registry.unread.items()}
+    return found | {**registry.unread}
 
 
 def _faults_of(kernel: Kernel, registry: Registry) -> Iterator[str]:
-    """Each fault of one kernel, half a sentence."""
+    """Each fault of one kernel, half a sentence. Of a user's own its source was looked at with its record."""
     phases = {phase.name for phase in registry.phases}
     if sum(other.name == kernel.name for other in registry.records) > 1:
         yield "its name stands twice"
@@ -47,7 +47,7 @@ def _faults_of(kernel: Kernel, registry: Registry) -> Iterator[str]:
 
 
 def _source_faults(kernel: Kernel, folder: Path) -> Iterator[str]:
-    if kernel.source:
+    if kernel.source and not kernel.record:
         for entry in kernel.entries:
             yield from _entry_faults(folder, kernel.source, entry)
 
@@ -91,8 +91,9 @@ def _call_faults(kernel: Kernel, registry: Registry) -> Iterator[str]:
                     yield str(error).rstrip(".")
                     continue
                 for launch in launches:
-                    if not launch.library and kernel.backend == "cuda":
-                        source = launch.source or kernel.source
+                    source = launch.source or kernel.source
+                    its_own = kernel.record and source == kernel.source
+                    if not launch.library and kernel.backend == "cuda" and not its_own:
                         yield from _entry_faults(registry.kernels_dir, source, launch.entry)
 
 

@@ -23,6 +23,7 @@ from gputop.plan.types import (
     Task,
     Toggle,
 )
+from gputop.planner.own_kernels.folder import OwnFolder, read_folder
 from gputop.util import paths
 from gputop.util.errors import UsageError, unknown_name
 
@@ -47,18 +48,24 @@ class Registry:
     kernels_dir: Path
     """Folder of the CUDA sources."""
     unread: Mapping[str, str] = field(default_factory=dict)
-    """File of kernels' records that could not be loaded -> why."""
+    """File of kernels' records that can't be used, ours or the user's -> why, half a sentence."""
 
     @classmethod
     def load(cls, kernels_dir: Path | None = None) -> Self:
-        """What this installation carries; `kernels_dir` in place of its own folder of CUDA sources."""
+        """What this installation carries, and the user's own kernels in `kernels_dir`.
+
+        Raise UsageError if that folder can't be read; what is wrong in it costs its own kernel.
+        """
+        ours = bridge.kernels()
+        carried = paths.kernels_dir()
+        own = read_folder(kernels_dir, ours) if kernels_dir and kernels_dir != carried else OwnFolder()
         return cls(
             bridge.phases(),
-            bridge.kernels(),
+            (*ours, *own.kernels),
             bridge.rungs(),
             bridge.toggles(),
-            kernels_dir or paths.kernels_dir(),
-            bridge.unread(),
+            kernels_dir or carried,
+            {file: f"it can't be loaded: {why}" for file, why in bridge.unread().items()} | {**own.broken},
         )
 
     @cached_property

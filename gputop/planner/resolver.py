@@ -280,7 +280,7 @@ class Resolver(Registry):
     def _unknown_kernel(self, site: str, name: str, allowed: Sequence[str]) -> UsageError:
         """The nearest name; and files that could not be loaded, of which it may be."""
         error = unknown_name(f"kernel for {site}", name, allowed)
-        unread = "".join(f" {file} can't be loaded: {why}." for file, why in self.unread.items())
+        unread = "".join(f" {file}: {why}." for file, why in self.unread.items())
         return UsageError(f"{error}{unread}")
 
     def _differing_sets(self, base: Plan, plan: Plan) -> tuple[tuple[str, str], ...]:

@@ -54,7 +54,7 @@ class Session:
     def __init__(self, bench: SessionContext, note: str = "") -> None:
         self._bench = bench
         self.note = note
-        """Which device of this machine was passed over, and why; empty where none was."""
+        """Which device of this machine was passed over and which kernels can't be used, and why."""
         self._rung_views: tuple[RungView, ...] | None = None
 
     @classmethod
@@ -79,7 +79,8 @@ class Session:
         say(f"opening {name}")
         catalog = Resolver.load(Path(kernels_dir) if kernels_dir else None)
         backend = backends.load(name).open_backend(workload, device, say, catalog)
-        return cls(SessionContext(backend, catalog), note)
+        unread = (f"{file} is left out: {why}." for file, why in catalog.unread.items())
+        return cls(SessionContext(backend, catalog), " ".join(filter(None, (note, *unread))))
 
     @property
     def facts(self) -> DeviceFacts:

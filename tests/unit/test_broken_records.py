@@ -206,7 +206,7 @@ def test_doctor_says_so_and_everything_else_works(checkout: Path) -> None:
     ("kernel", "why"),
     [
         ("gemm_bad_limits", "limits raises ZeroDivisionError"),
-        ("gemm_of_an_unread_file", "phases/gemm_cuda_no_row.py can't be loaded: KeyError"),
+        ("gemm_of_an_unread_file", "phases/gemm_cuda_no_row.py: it can't be loaded: KeyError"),
     ],
 )
 def test_a_plan_that_asks_for_one_is_refused_with_why(checkout: Path, kernel: str, why: str) -> None:

@@ -53,6 +53,8 @@ def _run(options: argparse.Namespace) -> int:
     resolver = Resolver.load().on(device_arch(options.arch))
     options.backend = resolver.rung(request.rung).backend
     kernels_dir = kernels_dir_of(options)
+    if kernels_dir is not None:
+        resolver = Resolver.load(Path(kernels_dir)).on(resolver.arch)
     plan = resolver.resolve(request, workload.dims, options.backend)
     if options.backend == backends.COMPILES:
         text, build = _cuda(workload, plan, resolver, kernels_dir, options.output)

@@ -158,6 +158,10 @@ LISTS: Mapping[str, Callable[[argparse.Namespace], Lines]] = {
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", type=one_of("list", LISTS), metavar="WHAT", help=" | ".join(LISTS))
+    parser.add_argument(
+        "--template", metavar="SITE", help="with kernels: write a kernel of your own for SITE to begin with"
+    )
+    parser.add_argument("-o", "--output", metavar="DIR", help="where it goes (default: my-kernels)")
     add_plan_options(parser)
 
 
@@ -165,11 +169,22 @@ def _run(options: argparse.Namespace) -> int:
     from gputop.cli.tables.text_table import Heading, table
     from gputop.cli.terminal import Terminal, print_data
 
+    if options.template is not None or options.output is not None:
+        return _template(options)
     titles, rows = LISTS[options.what](options)
     terminal = Terminal.of(sys.stdout)
     lines = table([Heading(title) for title in titles], rows, terminal.width)
     print_data(terminal.paint(lines[0], "strong"), *lines[1:])
     return 0
+
+
+def _template(options: argparse.Namespace) -> int:
+    from gputop.cli.kernel_template import write_template
+
+    if options.what != "kernels" or options.template is None:
+        raise UsageError("-o and --template belong together: gputop list kernels --template w1 -o DIR.")
+    _backends(options)
+    return write_template(options, _catalog(options))
 
 
 def _catalog(options: argparse.Namespace) -> Resolver:
@@ -203,6 +218,7 @@ COMMAND = Command(
         "gputop list rungs --backend cpu",
         "gputop list sites --rung cpu-pruned",
         "gputop list columns",
+        "gputop list kernels --template w1 -o my-kernels",
         "gputop list loops --rung wmma",
     ),
     add_arguments=_add_arguments,
