@@ -59,7 +59,7 @@ class LogitsLeft:
             self._kept.append((token_set, self._last[token_set]))
 
     def take(self, batch: int) -> tuple[TimedLogits, ...]:
-        """All of them as [batch, vocab]."""
+        """Return all logits as [batch, vocab]."""
         return tuple((token_set, logits.reshape(batch, -1)) for token_set, logits in self._kept)
 
 
@@ -112,13 +112,15 @@ class Prepared(Protocol):
         """Passes that take the timed batches in turn, with the logits that they left."""
 
     def sample_phases(self, passes: int) -> tuple[PhaseTimes, ...]:
-        """Of about so many passes, one each; empty where a plan has no split here: a peer without CUPTI."""
+        """Return the phase times of about this many passes, one list each; empty if this backend can't split
+        the plan by phase, as a peer without CUPTI.
+        """
 
     def facts(self) -> tuple[LaunchInfo, ...]:
         """One per step site, in pass order."""
 
     def tuned(self) -> tuple[Tuned, ...]:
-        """What a framework measured before it chose its kernels, where its log could be had."""
+        """Return what a framework measured before it chose its kernels; empty if its log can't be read."""
 
     def close(self) -> None:
         """Give the memory back; calling twice is harmless."""
@@ -147,13 +149,13 @@ class Backend(Protocol):
         """Those that `ceilings` would give without measuring anything; None where it would measure."""
 
     def refuses(self, plan: Plan) -> str | None:
-        """Why this device or installation can't run a plan that holds in itself; None when it can."""
+        """Return why this device or installation can't run a plan that is valid in itself; None if it can."""
 
     def fixed_toggles(self) -> Mapping[str, str]:
         """Toggle -> why it can't be set on this machine; half a sentence each."""
 
     def note(self, plan: Plan) -> str:
-        """What this device makes of the plan that its word does not say; empty where there is nothing."""
+        """Return what this device adds to the plan beyond its string, in a sentence; empty if nothing."""
 
     def need_bytes(self, plan: Plan) -> int:
         """Memory that `prepare` will take."""
@@ -169,7 +171,7 @@ class BackendModule(Protocol):
     """What a backend's module exports."""
 
     def available(self) -> str | None:
-        """None when usable here, else a sentence with the command that mends it."""
+        """Return None if the backend can be used here, else a sentence with the command that fixes it."""
 
     def open_backend(
         self, workload: Workload, device: str | None, say: Say, registry: Registry | None = None
@@ -183,7 +185,7 @@ class BackendModule(Protocol):
 def run_in_turn(
     run: Callable[[Tokens, float], Floats], runs: Sequence[tuple[Tokens, float]]
 ) -> list[TimedRun]:
-    """Each run after the one before."""
+    """Run each after the one before it has ended."""
     done: list[TimedRun] = []
     for tokens, poison in runs:
         start = perf_counter()

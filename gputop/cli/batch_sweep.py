@@ -89,7 +89,7 @@ def rate_ratio(first: LadderEntry, entry: LadderEntry) -> float | None:
 
 
 def forecast_ratio(first: LadderEntry, entry: LadderEntry) -> float | None:
-    """What `rate_ratio` was to be, from the first batch's time and the term model of both.
+    """Forecast `rate_ratio` from the first batch's time and the term model of both.
 
     No time of `entry` is in it: its terms are recomputed at its batch, and what the model leaves unexplained
     of the first pass is taken to be paid once a pass. Never above the ideal, where a pass of the larger
@@ -106,7 +106,7 @@ def forecast_ratio(first: LadderEntry, entry: LadderEntry) -> float | None:
 
 
 def _known_in_part(first: LadderEntry, entry: LadderEntry) -> bool:
-    """Whether the model of more sequences comes to less than that of fewer.
+    """Return whether the model predicts less time for more sequences than for fewer.
 
     So it does where a library's kernels take over from ours: of theirs it knows arithmetic and bytes from
     memory, of ours the L2 cache and waits too.
@@ -156,7 +156,7 @@ def _forecast(first: LadderEntry, best: LadderEntry) -> str:
 
 
 def _shape_step(first: LadderEntry) -> str:
-    """What the split's own step for padding and idle SMs has to say."""
+    """Return the note for the step of padding and idle SMs."""
     if first.shape_tax is None:
         return f"what padding and idle SMs cost batch {first.batch} is not known: no site's shape factor is"
     speed = units.ratio(first.shape_tax)

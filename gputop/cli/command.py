@@ -57,7 +57,7 @@ class Parser(argparse.ArgumentParser):
         return options
 
     def print_help(self, file: object = None) -> None:
-        """On stdout; UsageError where the disk refuses it, which argparse would pass over."""
+        """Print help on stdout. Raises UsageError if the disk refuses it, which argparse would ignore."""
         print_data(*self.format_help().splitlines())
 
     def error(self, message: str) -> NoReturn:

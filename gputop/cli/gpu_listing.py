@@ -47,7 +47,7 @@ def cuda_devices() -> tuple[CudaDevice, ...]:
 
 
 def visible_to_cuda() -> tuple[Visible, ...] | None:
-    """None where CUDA can't be asked: cuda-bindings or the driver is missing, or either is broken."""
+    """Return the devices that CUDA shows; None if cuda-bindings or the driver is missing or broken."""
     try:
         return visible_devices()
     except Exception:
@@ -64,7 +64,7 @@ def _known_to_nvml(index: str) -> tuple[CudaDevice, ...]:
 
 
 def _size(nvml: Any, handle: Any) -> int | None:
-    """None of a device that shares the host's memory."""
+    """Return the device's memory in bytes; None if it shares the host's."""
     try:
         return int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
     except nvml.NVMLError:

@@ -53,7 +53,7 @@ class Router:
         return self._view
 
     def measure(self) -> Routing:
-        """All candidates; progress is told on the way."""
+        """Measure all candidates and report progress."""
         time_utc = datetime.now(UTC).isoformat(timespec="seconds")
         choices = list(_choices(self._sites))
         self._ends_s = self._clock() + BUDGET_S
@@ -80,7 +80,7 @@ class Router:
         self._read(window, choice)
 
     def _halve(self, choice: Choice, error: GputopError) -> None:
-        """Each half by itself; of a single candidate the reason is known."""
+        """Measure each half by itself, until a single candidate remains whose reason is known."""
         entries = list(choice.items())
         if len(entries) > 1:
             middle = len(entries) // 2
@@ -130,6 +130,6 @@ def _others(site: SiteChoices) -> tuple[KernelChoice, ...]:
 
 
 def _choices(sites: list[SiteChoices]) -> Iterator[Choice]:
-    """As many plans as the longest list of candidates."""
+    """Return as many plans as the longest list of candidates."""
     for index in range(max(len(_others(site)) for site in sites)):
         yield {site.site: _others(site)[index] for site in sites if index < len(_others(site))}

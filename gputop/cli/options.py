@@ -22,7 +22,7 @@ BACKENDS = ("auto", *backends.MODULES, "replay")
 
 
 def add_plan_options(parser: ArgumentParser, *, rung: bool = True) -> None:
-    """What is measured. `rung` is left out where the command takes plans as words."""
+    """Add what is measured. Leave `rung` out if the command takes plan strings."""
     group = parser.add_argument_group("plan")
     add_backend_option(group)
     group.add_argument(
@@ -44,7 +44,7 @@ def add_batch_option(parser: argparse._ActionsContainer) -> None:
 
 
 def add_change_options(parser: argparse._ActionsContainer) -> None:
-    """How a plan differs from its rung, and whose kernels it runs."""
+    """Add how a plan differs from its rung, and the folder of kernels."""
     parser.add_argument(
         "--set", dest="sets", action="append", default=[], type=_pair("TOGGLE=VALUE"), metavar="TOGGLE=VALUE",
         help="flip a toggle of the plan (repeatable)",
@@ -74,7 +74,7 @@ def add_workload_option(parser: argparse._ActionsContainer) -> None:
 
 
 def add_measuring_options(parser: ArgumentParser, *, windows: bool = True) -> None:
-    """How long it is measured."""
+    """Add how long to measure."""
     group = parser.add_argument_group("measuring")
     if windows:
         group.add_argument(
@@ -85,7 +85,7 @@ def add_measuring_options(parser: ArgumentParser, *, windows: bool = True) -> No
 
 
 def add_output_options(parser: ArgumentParser) -> None:
-    """Where results go besides the table."""
+    """Add where results go apart from the table."""
     group = parser.add_argument_group("output")
     for kind in ("csv", "json"):
         group.add_argument(

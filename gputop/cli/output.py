@@ -32,7 +32,7 @@ class Output:
 
     @property
     def shows_table(self) -> bool:
-        """Whether stdout is the readable table's."""
+        """Return whether the readable table goes to stdout."""
         return not any(target is not None and target.is_stdout for target in (self.csv, self.json))
 
     def write(self, csv_text: str, json_text: str) -> None:

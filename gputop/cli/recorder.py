@@ -49,7 +49,7 @@ class Recorder:
         return tuple(self._gates.values())
 
     def lines(self, rungs: Sequence[RungView]) -> Iterator[Line]:
-        """All lines, the header first. WorkerLost only where no new worker can be had."""
+        """Yield all lines, the header first. Raises WorkerLost only if no new worker starts."""
         yield self._header()
         opening = next((rung for rung in rungs if rung.id == self._bench.opened.default_rung), None)
         if opening is not None:
@@ -99,7 +99,7 @@ class Recorder:
     def partners(
         self, rung: RungView, above: Sequence[RungView], opening: RungView | None
     ) -> tuple[RungView | None, ...]:
-        """What the rung is paired with, one window each; None is a window alone."""
+        """Return the rungs to pair this one with, one window each; None is a window alone."""
         if not self._passes(rung):
             return (None,)
         passing = [other for other in above if self._passes(other)]
@@ -167,7 +167,10 @@ class Recorder:
             yield self._refusal(THE_BATCHES, self._reason(error))
 
     def _seconds(self, plans: int) -> float | None:
-        """For a window of so many plans: asked for was that of one pair, and half of it is a plan's."""
+        """Return the time of a window of this many plans.
+
+        The option is that of one pair: half of it is a plan's.
+        """
         seconds = self._options.seconds
         return None if seconds is None else seconds * max(1.0, plans / 2)
 
@@ -175,7 +178,7 @@ class Recorder:
         return with_changes(PlanRequest(rung.id), self._options)
 
     def _reason(self, error: GputopError) -> str:
-        """In words; with a new worker in place of one that was lost."""
+        """Return the reason in words. Starts a new worker if one was lost."""
         if isinstance(error, WorkerLost):
             self._bench.client.restart(on_progress=self._bench.narrator.progress)
         return str(error)

@@ -88,7 +88,7 @@ class Terminal:
 
 
 def obeys() -> bool:
-    """Whether terminals here know control sequences: colours, the cursor's place."""
+    """Return whether the terminal understands control sequences: colours, the cursor's place."""
     return os.environ.get("TERM", "") not in ("", "dumb")
 
 
@@ -165,7 +165,7 @@ class Narrator:
         self._write(f"gputop: {printable_lines(text)}\n")
 
     def progress(self, text: str) -> None:
-        """What goes on just now; not worth a line in a log, or on a terminal that can't erase."""
+        """Show what goes on just now. Writes nothing to a log or a terminal that can't erase."""
         if self._stream.isatty() and obeys():
             line = printable(text.strip().partition("\n")[0])
             self._write(f"\r\x1b[K{line[: self._terminal.width - 1]}")

@@ -63,7 +63,10 @@ class BuildFlags:
 
     @property
     def compile(self) -> tuple[str, ...]:
-        """With -arch=sm_90a alone, nvcc 13 compiles for compute_90 too, which lacks the instructions."""
+        """Return nvcc's command.
+
+        With -arch=sm_90a alone, nvcc 13 compiles for compute_90 too, which lacks the instructions.
+        """
         if self.arch.endswith("a"):
             return "-O3", "-std=c++17", f"-arch={self.arch.replace('sm', 'compute')}", f"-code={self.arch}"
         return "-O3", "-std=c++17", f"-arch={self.arch}"

@@ -66,7 +66,7 @@ def _plan_lines(plan: Plan, dims: Dims) -> Iterator[str]:
 
 
 def _library_notes(plan: Plan, steps: Sequence[StepLaunches]) -> Iterator[str]:
-    """In what a library's products differ from those of gputop."""
+    """Return how a library's products differ from those of gputop."""
     called = {(launch.library, launch.entry) for step in steps for launch in step.launches}
     if ("cublaslt", "gemm_best") in called:
         yield (

@@ -77,7 +77,7 @@ class KernelSources:
         return f"{namespace(name)}::{struct[1]}" if own else struct[1]
 
     def text(self) -> str:
-        """All sections: the shared headers, then the kernels."""
+        """Return all sections: the shared headers, then the kernels."""
         return "\n".join((*self.headers.values(), *self.kernels.values()))
 
     def _without_includes(self, text: str, name: str, folder: Path) -> str:
@@ -98,7 +98,7 @@ class KernelSources:
         self.headers[path] = f"{rule(f'kernels/include/{header}')}\n{body}\n"
 
     def _find_header(self, header: str, included_by: str, folder: Path) -> Path:
-        """As NVRTC searches: beside the source, then in every kernels folder's `include/`."""
+        """Find a header as NVRTC does: beside the source, then in `include/` of every kernels folder."""
         for place in (folder, *(root / "include" for root in self.sources.folders)):
             if (place / header).is_file():
                 return (place / header).resolve()
@@ -111,5 +111,5 @@ def namespace(source: str) -> str:
 
 
 def _declaration_before(body: str, position: int) -> str:
-    """What stands between the statement before and `position`."""
+    """Return the text between the statement before and `position`."""
     return re.split(r"[;}]", body[:position])[-1]

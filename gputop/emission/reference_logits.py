@@ -19,7 +19,7 @@ def expected_logits(workload: Workload) -> tuple[float, ...]:
 
 
 def how_many(workload: Workload) -> str:
-    """How many of the row are carried: `all 256 of them`."""
+    """Return how many logits of the row the program carries: `all 256 of them`."""
     count, vocab = len(expected_logits(workload)), workload.dims.vocab
     return f"all {count} of them" if count == vocab else f"the first {count} of {vocab}"
 

@@ -128,7 +128,7 @@ class Client:
 
     @property
     def pid(self) -> int | None:
-        """Of the process started here: the worker, or the ssh that leads to it."""
+        """Return the id of the process started here: the worker, or the ssh that leads to it."""
         return self._process.pid if self._process is not None else None
 
     def launch(self, opening: Open | None = None) -> None:
@@ -215,7 +215,7 @@ class Client:
         return self._ask(Resolve(request=request), Resolved, None).view
 
     def choices(self, request: PlanRequest, site: str) -> SiteChoices:
-        """Which kernels can serve one site of a plan, and why the others can't."""
+        """Return which kernels can serve one site of a plan, and why the others can't."""
         return self._ask(ListChoices(request=request, site=site), ChoicesListed, None).choices
 
     def measure(
@@ -372,7 +372,7 @@ class Client:
         return event
 
     def _lost(self, process: WorkerProcess | None, how: str) -> GputopError:
-        """What to raise for a worker that ended by itself."""
+        """Return the exception for a worker that ended by itself."""
         if process is None:
             return WorkerLost(f"The worker {how}.")
         code = process.end(FAREWELL_S)
@@ -397,12 +397,12 @@ class Client:
 
 
 def _error(event: Failed) -> GputopError:
-    """What a front end raises for what a worker could not do."""
+    """Return the exception that the front end raises for a worker's failure."""
     return _ERRORS.get(event.exit_code, WorkerLost)(event.message)
 
 
 def _last_failure(events: queue.SimpleQueue[Event | None]) -> Failed | None:
-    """Why a worker that has ended gave up, if it said so before anything was asked of it."""
+    """Return why a worker ended, if it said so before the first request."""
     told = None
     with contextlib.suppress(queue.Empty):
         while True:

@@ -91,7 +91,7 @@ def activation_bytes(dims: Dims, pruned: bool, keep_layers: bool = False) -> int
 
 
 def whole(name: str, dims: Dims, slot: int = 0) -> View:
-    """All rows and columns of a slot."""
+    """Return all rows and columns of a slot."""
     buffer = BY_NAME[name]
     width = buffer.width(dims)
     return View(name, slot, buffer.rows(dims), width, width)
@@ -103,7 +103,7 @@ def columns(view: View, start: int, count: int) -> View:
 
 
 def last_tokens(view: View, dims: Dims) -> View:
-    """Of a view of all tokens, the last row of each sequence: row b * seq + seq - 1."""
+    """Return the last row of each sequence from a view of all tokens: row b * seq + seq - 1."""
     return replace(
         view,
         rows=dims.batch,

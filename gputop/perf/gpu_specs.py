@@ -110,7 +110,7 @@ BYTES_PER_SM_CLOCK = 256
 
 
 def gated_tensor_rate(device_name: str) -> bool:
-    """Whether tensor cores run at half rate with fp32 accumulate, as on every GeForce card."""
+    """Return whether tensor cores run at half rate with fp32 accumulate, as on every GeForce card."""
     return "geforce" in device_name.lower()
 
 
@@ -172,7 +172,7 @@ class GpuModel:
 
     @property
     def spellings(self) -> frozenset[str]:
-        """All its names, case folded."""
+        """Return all its names, case folded."""
         return frozenset(name.casefold() for name in (self.name, *self.device_names))
 
     def get(self, ceiling: str) -> float | None:
@@ -252,7 +252,7 @@ def find_model(device_name: str) -> GpuModel | None:
 
 
 def model(name: str) -> GpuModel:
-    """As `find_model`, but UsageError with the nearest name and the whole list."""
+    """Return the model as `find_model` does; UsageError with the nearest name and the list if unknown."""
     found = find_model(name)
     if found is None:
         raise unknown_name("device model", name, (entry.name for entry in MODELS))

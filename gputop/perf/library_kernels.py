@@ -47,7 +47,7 @@ def family(name: str) -> str:
 
 
 def adds_parts(name: str) -> bool:
-    """Whether the kernel adds the parts of a product that was divided along its inner axis."""
+    """Return whether the kernel adds the parts of a product that was divided along its inner axis."""
     return bool(REDUCE.search(name)) and "execute_kernel" not in name
 
 

@@ -371,7 +371,8 @@ class Prediction:
     """When that was, as in `revised when ...`."""
 
     def holds(self, gain: float | None, lo: float | None, hi: float | None) -> bool | None:
-        """Whether a gain with its 99 % interval is as predicted; None where that straddles a bound.
+        """Return whether a gain with its 99 % interval is as predicted; None if the interval straddles a
+        bound.
 
         Without an interval the gain alone decides; None without a gain.
         """

@@ -38,7 +38,7 @@ def _over_grid(registry: Registry, step: Step, plan: Plan, dims: Dims) -> tuple[
 
 
 def _is_too_large(registry: Registry, step: Step, plan: Plan, dims: Dims, batch: int) -> bool:
-    """Whether the step would have too many blocks at another batch."""
+    """Return whether the step would have too many blocks at another batch."""
     plan, dims = plan.change(batch=batch), replace(dims, batch=batch)
     sites = {site.name: site for site in registry.sites(dims, plan.prune)}
     tasks = (

@@ -33,7 +33,10 @@ def broken_kernels(registry: Registry) -> dict[str, str]:
 
 
 def _faults_of(kernel: Kernel, registry: Registry) -> Iterator[str]:
-    """Each fault of one kernel, half a sentence. Of a user's own its source was looked at with its record."""
+    """Yield each fault of one kernel, half a sentence.
+
+    Of a user's own its source was looked at with its record.
+    """
     phases = {phase.name for phase in registry.phases}
     if sum(other.name == kernel.name for other in registry.records) > 1:
         yield "its name stands twice"
@@ -74,7 +77,7 @@ def _read(path: Path) -> str:
 
 
 def _call_faults(kernel: Kernel, registry: Registry) -> Iterator[str]:
-    """What its functions raise, at each kind of pass that it may stand in."""
+    """Yield what the kernel's functions raise, for each kind of pass that may use it."""
     for plan, dims in _passes(kernel):
         for tasks in _runs(kernel, registry, plan, dims):
             for splits in (*kernel.splits[:1], *kernel.splits[-1:]) or (None,):

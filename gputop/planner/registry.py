@@ -103,7 +103,7 @@ class Registry:
         return (*before, *sorted(layer, key=lambda site: site.layers[0]), *after)
 
     def work(self, sites: Iterable[Site], dims: Dims) -> Work:
-        """Of all instances of the sites."""
+        """Add the work of all instances of the sites."""
         works = (self.phase(site.phase).work(site, dims).times(site.count) for site in sites)
         return reduce(add, works, NOTHING)
 
@@ -166,7 +166,7 @@ def _by_name(kind: str, name: str, table: dict[str, T]) -> T:
 def _fused_end(
     kernel: Kernel, tasks: tuple[Task, ...], first: int, dispatch: Mapping[str, KernelChoice]
 ) -> int:
-    """Where the run of tasks that a fusing kernel takes from `first` on ends."""
+    """Return the end of the run of tasks that a fusing kernel takes from `first` on."""
     end = first
     while end < len(tasks) and dispatch[tasks[end].site.name].kernel == kernel.name:
         end += 1

@@ -110,7 +110,7 @@ class Resolver(Registry):
                 yield splits
 
     def takes(self, kernel: Kernel, task: Task, plan: Plan, dims: Dims, splits: int | None = None) -> bool:
-        """Whether a kernel takes a task, in the number of parts asked for or in any that it offers."""
+        """Return whether a kernel takes a task, in the number of parts asked for or in any that it offers."""
         return any(True for _ in self.able_splits(kernel, task, plan, dims, splits))
 
     def default_splits(self, kernel: Kernel, task: Task, plan: Plan, dims: Dims) -> int | None:
@@ -221,7 +221,7 @@ class Resolver(Registry):
         return refusal_of(kernel, task, plan, dims)
 
     def _of_peers_alone(self, phase: str, plan: Plan) -> str:
-        """What to say of a math that no kernel computes the phase in, where frameworks do; else nothing."""
+        """Return a sentence if only frameworks compute the phase in this math; else an empty one."""
         kernels = self.kernels_for(phase, plan.backend)
         peers = [rung.id for rung in self.rungs_of(plan.backend) if rung.kind == "peer"]
         if not peers or any(plan.math in kernel.maths for kernel in kernels):

@@ -41,7 +41,9 @@ CLASSES = (
 
 
 def kind_of(kinds: Iterable[KernelKind]) -> KernelKind:
-    """Of what computes several phases in one: a product or attention decides, both together are `other`."""
+    """Return the kind of a kernel of several phases: a product or attention decides, both together are
+    `other`.
+    """
     weighty = set(kinds) - {"pointwise"}
     if len(weighty) > 1:
         return "other"
@@ -90,12 +92,12 @@ def from_rows(rows: Iterable[Row]) -> Breakdown:
 
 
 def known(breakdown: Breakdown) -> bool:
-    """Whether any time of it is known."""
+    """Return whether any of its times is known."""
     return any(getattr(breakdown, part.field) is not None for part in CLASSES)
 
 
 def total_s(breakdown: Breakdown) -> float | None:
-    """All classes added; None where one is unknown."""
+    """Add all classes; None if one is unknown."""
     return _sum([getattr(breakdown, part.field) for part in CLASSES])
 
 
@@ -106,7 +108,7 @@ def difference_s(a: Breakdown, b: Breakdown, part: Class) -> float | None:
 
 
 def explain_difference(name_a: str, a: Breakdown, name_b: str, b: Breakdown) -> str:
-    """In a sentence: how far apart the two are, and which class holds most of that."""
+    """Return a sentence: how far apart the two are, and which class holds most of that."""
     differences = {part: difference_s(a, b, part) for part in CLASSES}
     known_s = {part: value for part, value in differences.items() if value is not None}
     missing = [part.name for part, value in differences.items() if value is None]
@@ -135,6 +137,6 @@ def _sides(parts: Iterable[Class]) -> list[str]:
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
-    """None where one of them is unknown; 0 where there is none to add."""
+    """Add; None if one is unknown, 0 if there is none to add."""
     known_s = [value for value in values if value is not None]
     return fsum(known_s) if len(known_s) == len(values) else None

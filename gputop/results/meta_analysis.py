@@ -39,7 +39,7 @@ def pool(comparisons: Sequence[Comparison]) -> Comparison:
 
 
 def _pool_each(windows: Sequence[Sequence[Delta]]) -> tuple[Delta, ...]:
-    """Each phase or site over all windows."""
+    """Pool each phase or site over all windows."""
     found: dict[str, list[Delta]] = {}
     for deltas in windows:
         for delta in deltas:

@@ -281,7 +281,7 @@ def _by_a_newer(version: str) -> str:
 
 
 def _is_newer(version: str) -> bool:
-    """Whether a version comes after this one, as far as both are numbers."""
+    """Return whether a version comes after this one, as far as both are numbers."""
     theirs, ours = (re.findall(r"\d{1,9}", text.split("+")[0])[:3] for text in (version, __version__))
     return [int(number) for number in theirs] > [int(number) for number in ours]
 
@@ -304,7 +304,7 @@ class _Reading:
         return self._header.version
 
     def faults(self, line: Line) -> Iterator[str]:
-        """What the line contradicts, in itself or of those before it, half a sentence each."""
+        """Yield what the line contradicts, in itself or of those before it, half a sentence each."""
         match line:
             case PlanLine():
                 yield from recording_checks.view_faults(line.view, self._header)
@@ -364,7 +364,7 @@ def _reconciled(window: Window) -> Window:
 
 
 def _as_predicted(ladder: Ladder) -> Ladder:
-    """What was first predicted of a rung, where that recording was made before it was kept."""
+    """Fill in a rung's first prediction if the recording was made before it was kept."""
     revised = {rung.id: rung.prediction for rung in rungs() if rung.prediction and rung.prediction.first}
 
     def with_first(entry: LadderEntry) -> LadderEntry:

@@ -56,7 +56,7 @@ CLOSE = 1e-6
 
 
 def header_faults(header: Header) -> Iterator[str]:
-    """What the first line says of device, workload and rungs."""
+    """Yield contradictions of the first line: device, workload and rungs."""
     dims = header.workload.dims
     try:
         check_sizes(dims, "workload")
@@ -148,7 +148,7 @@ def ladder_faults(ladder: Ladder, header: Header) -> Iterator[str]:
 
 
 def _occasion_faults(measured: Window | Ladder, header: Header) -> Iterator[str]:
-    """Where and on what it was measured: a recording is of one device and one workload."""
+    """Yield contradictions in place and device: a recording is of one device and one workload."""
     there, here = _identity(header.device), _identity(measured.device)
     if there != here:
         yield f"it is of another device, {' '.join(here)}, than the recording, {' '.join(there)}"

@@ -13,14 +13,16 @@ LARGE = 0.1
 
 
 def residual_s(device_s: float | None, sum_s: float | None, gaps_s: float | None) -> float | None:
-    """None where a part is unknown. What ran beside the launch before is in the time of that launch alone."""
+    """Return time minus parts; None if a part is unknown. Work beside the launch before counts in that launch
+    only.
+    """
     if device_s is None or sum_s is None or gaps_s is None:
         return None
     return device_s - sum_s - gaps_s
 
 
 def residual_note(left_s: float | None, device_s: float | None) -> str:
-    """What to say of a residual that is large; empty of one that is not."""
+    """Return a sentence on a large residual; empty if it is small."""
     if left_s is None or not device_s or abs(left_s) <= LARGE * device_s:
         return ""
     share = f"{significant(100 * abs(left_s) / device_s)} %"

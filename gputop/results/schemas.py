@@ -358,5 +358,5 @@ def _sentences(*parts: str) -> str:
 
 
 def _listed(words: tuple[str, ...] | None) -> str | None:
-    """None is not readable, which differs from none seen."""
+    """Format a list. None means not readable, which differs from empty."""
     return None if words is None else " ".join(words) or "none"

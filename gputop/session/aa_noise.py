@@ -29,7 +29,7 @@ class NoiseFloors:
 
     @property
     def any_known(self) -> bool:
-        """Whether any plan's copies are known."""
+        """Return whether any plan has measured copies."""
         return bool(self._pairs)
 
     def floor(self, word: str, name: str) -> float:

@@ -64,13 +64,13 @@ def copies_for_ladder(
 
 
 def owner_of(noise: NoiseFloors, copies: Iterable[tuple[LaneSamples, LaneSamples]]) -> str:
-    """What a ladder says of the floors that its pairs are held to."""
+    """Return the ladder's sentence on the A/A floors of its pairs."""
     words = [original.lane.plan.word for original, _ in copies if noise.count(original.lane.plan.word)]
     return f"A/A floor: from copies of {' and '.join(words)}" if words else "A/A floor: no copy was measured"
 
 
 def keep(noise: NoiseFloors, original: LaneSamples, copy: LaneSamples) -> None:
-    """What the two differ by, phase by phase, site by site and whole."""
+    """Keep by how much the two copies differ: each phase, each site and the whole pass."""
     found = paired_comparison.groups(original.prepared.steps)
     word = original.lane.plan.word
     pairs = zip(
@@ -85,7 +85,7 @@ def keep(noise: NoiseFloors, original: LaneSamples, copy: LaneSamples) -> None:
 
 
 def unknown_floor(noise: NoiseFloors, word: str) -> tuple[str, ...]:
-    """What to say of a floor that no copy of the plan measured; nothing where one did."""
+    """Return a sentence on a floor that no copy of the plan measured; empty if one did."""
     if noise.count(word):
         return ()
     stands_in = "what copies of other plans differed by" if noise.any_known else "this backend's minimum"

@@ -51,13 +51,13 @@ class SessionContext:
         return self._ceilings
 
     def machine(self, say: Say, health: Health, *, measure: bool = True) -> Machine:
-        """Without `measure`, ceilings that are known nowhere are left out."""
+        """Return the machine's peaks. Without `measure`, leaves out ceilings that nobody has measured yet."""
         if measure or self.backend.kept_ceilings() is not None:
             return Machine(self.facts, self.ceilings(say), health.sm_clock_hz)
         return Machine(self.facts, self._no_ceilings(), health.sm_clock_hz)
 
     def notes(self, plans: Iterable[Plan]) -> tuple[str, ...]:
-        """What these plans' words do not say of them here."""
+        """Return notes on these plans that their strings do not say."""
         return tuple(dict.fromkeys(note for plan in plans if (note := self.backend.note(plan))))
 
     def physics(self, plan: Plan, lane: LaneSamples, machine: Machine) -> PlanModel:

@@ -108,7 +108,7 @@ def _identity(text: str) -> str:
 
 
 def _when(text: str, before: Sequence[str] | None, after: Sequence[str] | None) -> str:
-    """With a word on when, if one reading has it and the other is known not to."""
+    """Add when it was seen, if one reading has it and the other is known not to."""
     here = _identity(text)
     if before is not None and here not in map(_identity, before):
         return f"{text} (came while sampling)"

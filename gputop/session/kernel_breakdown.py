@@ -13,7 +13,7 @@ from gputop.util.demangle import demangled
 
 
 def breakdown_of(samples: LaneSamples, physics: PlanModel) -> Breakdown:
-    """What `breakdown.of_rows` says of the same pass's phase table."""
+    """Return the breakdown of the same pass's phase table, by `breakdown.of_rows`."""
     facts = samples.prepared.facts()
     kinds: dict[str, str] = {model.name: model.kind for model in physics.sites} or {
         kind: kind for kind in KINDS if samples.site_s(kind)
@@ -45,7 +45,7 @@ def ours(samples: LaneSamples, physics: PlanModel) -> OwnPlanTiming:
 
 
 def _gap_s(samples: LaneSamples) -> float | None:
-    """All gaps of a pass; None where its timer sees none."""
+    """Return all gaps of a pass in seconds; None if its timer can't see gaps."""
     sites = dict.fromkeys(site for sample in samples.phases for site in sample.gap_s)
     gaps = [gap_s for site in sites if (gap_s := _median_gap_s(samples, site)) is not None]
     return sum(gaps) if gaps else None

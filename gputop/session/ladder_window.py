@@ -132,7 +132,7 @@ def _unchecked(plan: Plan, error: GputopError) -> Gate:
 def _sample(
     bench: SessionContext, lanes: Sequence[LaneSamples], seconds: float | None, stop: Stop, say: Say
 ) -> tuple[str, ...]:
-    """What ended it, and whose copies gave the A/A floors."""
+    """Sample the plans; return what ended the window, and whose copies gave the A/A floors."""
     if not lanes:
         return ("ended by: no rung passes its gate",)
     copies = aa_runs.copies_for_ladder(bench, lanes, say)
@@ -154,7 +154,9 @@ def _sample(
 
 
 def _enough(bench: SessionContext, lanes: Sequence[LaneSamples]) -> str:
-    """Whether each rung against the one it changes is known well enough, or the only one by itself."""
+    """Return whether each rung against the one that it changes is known well enough, or the only one by
+    itself.
+    """
     lanes = [lane for lane in lanes if lane.lane.gate.ok]
     if not lanes:
         return GATE_FAILED
@@ -173,7 +175,7 @@ def _enough(bench: SessionContext, lanes: Sequence[LaneSamples]) -> str:
 def reported_pairs(
     bench: SessionContext, lanes: Sequence[LaneSamples]
 ) -> Iterator[tuple[LaneSamples, LaneSamples]]:
-    """Each rung with the one that it is reported against: what it changes, else the one above it."""
+    """Return each rung with the one that it is compared with: what it changes, else the one above it."""
     earlier = {lanes[0].lane.plan.word: lanes[0]}
     for above, lane in pairwise(lanes):
         plan = lane.lane.plan

@@ -51,20 +51,20 @@ def series(lane: LaneSamples, group: Group) -> list[float]:
 
 
 def all_series(lane: LaneSamples, found: Iterable[Group]) -> Iterator[tuple[str, list[float]]]:
-    """Each group's series, then those of the whole pass."""
+    """Return each group's series, then those of the whole pass."""
     for group in found:
         yield group.name, series(lane, group)
     yield from zip(WHOLE, (lane.device_s, lane.wall_s), strict=True)
 
 
 def site_series(lane: LaneSamples) -> dict[str, list[float]]:
-    """Each step site's times, sample by sample."""
+    """Return each step site's times, sample by sample."""
     names = dict.fromkeys(part.site for step in lane.prepared.steps for part in step.apart())
     return {name: times for name in names if (times := lane.site_s(name))}
 
 
 def site_key(site: str) -> str:
-    """What the A/A floors call a site, whose name may be that of its phase too."""
+    """Return the A/A floors' key of a site, whose name may also be that of its phase."""
     return f"site {site}"
 
 
@@ -130,7 +130,7 @@ def _bound_by_host(delta: Delta, a: Plan, b: Plan) -> Delta:
 
 
 def unresolved(clock_s: float, *lanes: list[float]) -> str:
-    """Why a clock of this step and spread can't resolve one of the times; empty where it can."""
+    """Return why a clock of this step and spread can't resolve one of the times; empty if it can."""
     medians = (paired_stats.summarize(times).median for times in lanes)
     short = any(median is not None and median < TIMER_STEPS * clock_s for median in medians)
     return f"shorter than {TIMER_STEPS} steps of the timer" if short else ""

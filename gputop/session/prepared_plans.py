@@ -106,7 +106,7 @@ class PreparedLanes:
         self._close([key for key in self._lanes if key[1]])
 
     def room_for(self, plan: Plan) -> bool:
-        """Whether the plan fits beside all that is prepared."""
+        """Return whether the plan fits in memory beside all prepared ones."""
         return self._backend.need_bytes(plan) + RESERVE_BYTES <= self._backend.free_bytes()
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class PreparedLanes:
             raise UsageError(self._too_large(plan, self._backend.free_bytes()))
 
     def _too_large(self, plan: Plan, free_bytes: int) -> str:
-        """What does not fit, and the largest batch that does."""
+        """Return a sentence: what does not fit, and the largest batch that does."""
 
         def fits(batch: int) -> bool:
             return self._backend.need_bytes(plan.change(batch=batch)) + RESERVE_BYTES <= free_bytes

@@ -98,7 +98,9 @@ class RecordedFlips:
         return ToggleView(toggle.name, value, values, refused, toggle.doc)
 
     def _leads(self, plan: Plan, toggle: Toggle, text: str) -> bool:
-        """Whether a toggle's value leads from a plan to a recorded one; its own leads to itself."""
+        """Return whether a toggle's value leads from a plan to a recorded one; its current value leads to
+        itself.
+        """
         if text == toggle_text(getattr(plan, toggle.field)):
             return True
         return self.find(plan.request.with_set(toggle.name, text)) is not None
@@ -163,7 +165,7 @@ class RecordedFlips:
 
     @cached_property
     def _today(self) -> dict[PlanRequest, Plan | None]:
-        """What bare rungs resolve to: each flip from one asks for it again."""
+        """Return the plans of bare rungs. Memoized, since each flip asks again."""
         return {}
 
     def _phase(self, site: str) -> str:
@@ -178,7 +180,7 @@ class RecordedFlips:
 
 
 def _is(plan: Plan, form: Plan, wanted: Mapping[str, KernelChoice]) -> bool:
-    """Whether a plan is of a form, its dispatch left aside, and has the kernels that are wanted."""
+    """Return whether a plan has this form, dispatch apart, and the kernels that are wanted."""
     have = dict(plan.dispatch)
     return (
         have.keys() == wanted.keys()
@@ -188,5 +190,5 @@ def _is(plan: Plan, form: Plan, wanted: Mapping[str, KernelChoice]) -> bool:
 
 
 def _meets(have: KernelChoice, wanted: KernelChoice) -> bool:
-    """Whether a kernel is the one asked for; asked for without a number of parts, it may have any."""
+    """Return whether a kernel is the one asked for. A request without a number of parts accepts any."""
     return have == wanted or (wanted.splits is None and have.kernel == wanted.kernel)

@@ -58,7 +58,7 @@ def lane_rows(
     physics: PlanModel,
     comparison: Comparison | None,
 ) -> tuple[Row, ...]:
-    """All rows of a lane whose gate passed. Deltas only where `comparison` ends in this lane's plan."""
+    """Make all rows of a plan whose gate passed. They have deltas only if `comparison` ends in this plan."""
     facts = {fact.site: fact for fact in samples.prepared.facts()}
     base = _base(occasion, samples, dims, comparison)
     deltas = site_deltas(physics.sites, comparison)
@@ -163,7 +163,7 @@ def _site_row(
 
 
 def _kind_row(base: Row, samples: LaneSamples, kind: KernelKind, facts: LaunchInfo | None) -> Row:
-    """Of a framework's pass, whose kernels are known by kind alone."""
+    """Make a row of a framework's pass, whose kernels are known by kind only."""
     time = paired_stats.summarize(samples.site_s(kind))
     return replace(
         base,
@@ -282,9 +282,9 @@ def shape_tax(samples: LaneSamples, physics: PlanModel) -> float | None:
 
 
 def host_bound(samples: LaneSamples) -> bool | None:
-    """Whether the host, not the device, sets the pace of a pass; None where the host is the device.
+    """Return whether the host, not the device, limits a pass; None if the host is the device.
 
-    It does where enqueueing a pass takes longer than running it, or the pass as used takes far longer.
+    The host does if enqueueing a pass takes longer than running it, or the pass as used takes far longer.
     """
     submit_s, device_s = _median(samples.submit_s), _median(samples.device_s)
     wall_s = _median(samples.wall_s)

@@ -23,7 +23,7 @@ class RungPair:
 
 
 def pair_of(entries: Sequence[LadderEntry], a: str, b: str) -> RungPair | None:
-    """What a ladder says of two of its rungs; None where one of them has no time there."""
+    """Compare two rungs of a ladder; None if one of them has no time there."""
     by_rung = {entry.rung: entry for entry in entries}
     before, after = by_rung.get(a), by_rung.get(b)
     if before is None or after is None or not before.device_s or not after.device_s:
@@ -34,7 +34,7 @@ def pair_of(entries: Sequence[LadderEntry], a: str, b: str) -> RungPair | None:
 
 
 def _through_the_first(a: LadderEntry, b: LadderEntry, first: str) -> RungPair | None:
-    """From what each is over the first rung, their intervals end to end: wide, and right."""
+    """Compare through the first rung, adding both intervals: wide, but right."""
     if not a.ratio_first or not b.ratio_first:
         return None
     ratio = b.ratio_first / a.ratio_first
@@ -46,7 +46,7 @@ def _through_the_first(a: LadderEntry, b: LadderEntry, first: str) -> RungPair |
 
 
 def _interval(entry: LadderEntry) -> tuple[float | None, float | None]:
-    """Of its ratio to the first rung, which itself is no wider than that ratio."""
+    """Return the interval of the ratio to the first rung, which is no wider than that ratio."""
     if entry.ratio_first == 1.0 and entry.ratio_first_lo is None:
         return 1.0, 1.0
     return entry.ratio_first_lo, entry.ratio_first_hi

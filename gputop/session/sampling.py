@@ -126,7 +126,7 @@ def sample_lanes(
 
 
 def still_right(plans: PreparedLanes, lanes: Collection[LaneSamples], say: Say) -> bool:
-    """Whether no lane failed its gate while it was timed, nor fails the pass gate once more after that."""
+    """Return whether no plan failed its gate while it was timed, nor fails the pass gate afterwards."""
     for lane in lanes:
         if lane.lane.gate.ok:
             plans.check_again(lane.lane, say)

@@ -84,7 +84,7 @@ class Session:
 
     @property
     def facts(self) -> DeviceFacts:
-        """What this session measures on."""
+        """Return what this session measures on."""
         return self._bench.facts
 
     @property
@@ -126,7 +126,7 @@ class Session:
         )
 
     def choices(self, request: PlanRequest, site: str) -> SiteChoices:
-        """Which kernels can serve one site of a plan, and why the others can't."""
+        """Return which kernels can serve one site of a plan, and why the others can't."""
         plan = self._bench.resolve(request)
         return site_choices(self._bench.catalog, plan, self._bench.dims(plan), site)
 
@@ -186,7 +186,7 @@ class Session:
         self._bench.close()
 
     def refusal(self, request: PlanRequest) -> str:
-        """Why the plan can't run here, known before anything is prepared; empty where it can."""
+        """Return why the plan can't run here, before anything is prepared; empty if it can."""
         try:
             return self._bench.backend.refuses(self._bench.resolve(request)) or ""
         except UsageError as error:

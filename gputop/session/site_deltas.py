@@ -19,10 +19,10 @@ class SiteDelta:
 
 
 def site_deltas(sites: Sequence[SiteModel], comparison: Comparison | None) -> dict[str, SiteDelta]:
-    """Each of a plan's sites -> its own delta where both plans do its phases' work at the same sites.
+    """Map each site to its own delta if both plans do its phases' work at the same sites.
 
-    Where one of them does part of it elsewhere (at another site, in a fused kernel), a site of one name has
-    not the same to do in both, and the delta of the phases stands on the first of their sites.
+    If one plan does part of it elsewhere (at another site, in a fused kernel), a site of one name does not
+    do the same work in both. The first of the phases' sites then carries the delta of the phases.
     """
     found = {model.name: SiteDelta(None) for model in sites}
     if comparison is None:
@@ -41,7 +41,7 @@ def site_deltas(sites: Sequence[SiteModel], comparison: Comparison | None) -> di
 
 
 def _make_up(own: Iterable[Delta], phases: Delta) -> bool:
-    """Whether the sites that both plans have are all that the pinned one has of these phases.
+    """Return whether the sites that both plans have are all that the pinned one has of these phases.
 
     The median of a sum is not the sum of the medians: they may differ by what copies of a plan do.
     """

@@ -107,7 +107,7 @@ def _prepare(bench: SessionContext, order: WindowRequest, say: Say) -> dict[Role
 
 
 def _one_pass(order: WindowRequest) -> tuple[str, ...]:
-    """What to say of two plans that are one pass under two names; nothing of one plan paired with itself."""
+    """Return a sentence if two plans are one pass under two names; empty for one plan and itself."""
     pinned, current = order.pinned, order.current
     if pinned is None or pinned != current or pinned.word == current.word:
         return ()
@@ -117,7 +117,7 @@ def _one_pass(order: WindowRequest) -> tuple[str, ...]:
 def _sample(
     bench: SessionContext, sampled: Mapping[Role, LaneSamples], seconds: float | None, stop: Stop, say: Say
 ) -> tuple[str, Comparison | None, tuple[str, ...]]:
-    """Why the window ended, the comparison of two lanes whose gates hold to the end, and what else to say."""
+    """Return why the window ended, the comparison of two plans whose gates hold to the end, and notes."""
     if "pinned" not in sampled or "current" not in sampled:
         ended = _sample_alone(sampled, ALONE_S if seconds is None else seconds, stop, say)
         still_right(bench.lanes, sampled.values(), say)
@@ -184,7 +184,7 @@ def _read(
 
 
 def _untrusted(ceilings: Ceilings) -> tuple[str, ...]:
-    """What is wrong with the ceilings, once each. `ok: ` and a share is a path's own limit, not a fault."""
+    """Return each fault of the ceilings once. `ok: ` and a share is a path's own limit, not a fault."""
     if not ceilings.items:
         return (f"{NO_CEILINGS}: floors and what binds come with the next window",)
     wrong = (item.status for item in ceilings.items if not item.status.startswith("ok"))

@@ -44,7 +44,7 @@ class TimeUnit:
         return f"{value_s * self.per_second:.{self.decimals}f}"
 
     def signed(self, value_s: float | None) -> str:
-        """With its sign, a minus as wide as the plus; nothing at all reads ±0."""
+        """Format with the sign, a minus as wide as the plus; zero reads ±0."""
         text = self.write(value_s)
         if value_s is None or text == UNKNOWN:
             return text
@@ -83,12 +83,12 @@ def fitted(cell: str | Text, width: int, right: bool = False) -> Text:
 
 
 def same(one: Text, other: Text) -> bool:
-    """Whether two texts look the same."""
+    """Return whether two texts look the same."""
     return one == other and one.style == other.style
 
 
 def shortened(text: str, width: int) -> str:
-    """At most `width` cells, the end given up for an ellipsis."""
+    """Cut to at most `width` cells, with an ellipsis at the end."""
     return text if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
 
 

@@ -207,7 +207,7 @@ class Sampler(threading.Thread):
             self._client.close()
 
     def _open(self) -> bool:
-        """Whether there is something to show: not where the device or the named plan can't be had."""
+        """Open the device and the named plan; return whether there is something to show."""
         self._say("starting the worker")
         view = None
         try:

@@ -26,5 +26,5 @@ class Options:
 
     @property
     def names_plan(self) -> bool:
-        """Whether a plan was asked for, which no other may stand in for."""
+        """Return whether the user named a plan, which no other may replace."""
         return self.request is not None or self.batch is not None

@@ -147,7 +147,7 @@ def _throttled_s(group: Group) -> float | None:
 
 
 def _has(group: Group, controller: str) -> bool:
-    """Whether a group of version 2 has the controller: it may be mounted by version 1 beside it."""
+    """Return whether a group of version 2 has the controller; version 1 may hold it instead."""
     return any(group.folder.glob(f"{controller}.*"))
 
 

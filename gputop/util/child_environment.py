@@ -44,7 +44,7 @@ def search_path() -> tuple[str, ...]:
 
 
 def _standard_folders() -> Iterator[str]:
-    """What a child has by itself."""
+    """Return the folders that a child process searches by default."""
     yield from site.getsitepackages()
     yield site.getusersitepackages()
     for name in ("stdlib", "platstdlib"):

@@ -111,7 +111,7 @@ def _grown(before: float | None, after: float | None) -> float | None:
 
 
 def _all_s(proc: Path) -> float | None:
-    """None unless every core of this process has its line."""
+    """Return the sum over this process's cores; None if one of them is missing."""
     try:
         lines = (proc / "stat").read_text().splitlines()
         counts = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("cpu")}

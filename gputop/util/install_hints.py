@@ -124,7 +124,7 @@ def _made_by_uv() -> bool:
 
 
 def _with_ensurepip(installer: Installer) -> Installer:
-    """For an environment without any tool: Python brings a pip along."""
+    """Return the command for an environment without an installer: Python brings pip."""
     first = "{python} -m ensurepip && "
     return Installer(
         first + installer.install,
@@ -143,7 +143,9 @@ def _filled(command: str) -> str:
 
 
 def _force() -> str:
-    """What pip must be told outside of an environment, where a distribution keeps Python (PEP 668)."""
+    """Return the option that pip needs outside a virtual environment if a distribution manages Python (PEP
+    668).
+    """
     kept = sys.prefix == sys.base_prefix and Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED").exists()
     return " --break-system-packages" if kept else ""
 
@@ -161,7 +163,7 @@ def _python() -> str:
 
 
 def _short(path: Path) -> str:
-    """From this folder or from home if it lies below one of them, quoted as a shell needs it."""
+    """Return the path relative to this folder or to home if it lies below one of them, quoted for a shell."""
     try:
         return shlex.quote(str(path.relative_to(Path.cwd())))
     except (ValueError, OSError):

@@ -200,7 +200,7 @@ def _write_whole(path: Path, data: bytes) -> None:
 
 
 def _hidden_names(name: str) -> Iterator[str]:
-    """With the characters of `name`, in case that the file system lacks some of them."""
+    """Yield hidden names made of the characters of `name`, as the file system may not allow others."""
     while True:
         yield f".gputop-{secrets.token_hex(8)}-{_stem(name)}.part"
 
@@ -220,7 +220,7 @@ def _encoded(text: str, for_terminal: bool) -> bytes:
 
 
 def _is_stdout(word: str) -> bool:
-    """Whether writing to `word` would run into what is written to stdout. Terminals can take both."""
+    """Return whether writing to `word` would mix with what goes to stdout. A terminal can take both."""
     try:
         theirs, ours = os.stat(word), os.fstat(sys.stdout.fileno())
     except (OSError, ValueError):

@@ -94,7 +94,7 @@ def ratio_within(value: float | None, lo: float | None, hi: float | None) -> str
 
 
 def is_uninformative(value: float | None, lo: float | None, hi: float | None) -> bool:
-    """Whether a known interval has an end farther than `FARTHEST` from its ratio."""
+    """Return whether an interval has an end farther than `FARTHEST` from its ratio."""
     if value is None or lo is None or hi is None:
         return False
     return value > lo * FARTHEST or hi > value * FARTHEST
@@ -125,5 +125,5 @@ def yes_no(value: bool | None) -> str:
 
 
 def _rounded(value: float, digits: int) -> float:
-    """To `digits` significant digits; the largest floats round to infinity."""
+    """Round to `digits` significant digits; the largest floats round to infinity."""
     return float(f"{value:.{digits - 1}e}")

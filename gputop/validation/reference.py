@@ -154,7 +154,9 @@ def _read(file: Path) -> Doubles | None:
 
 
 def _are_logits(array: Doubles, workload: Workload, sequences: int) -> bool:
-    """Whether these can be the logits of so many sequences, or more: a seal proves who wrote, not what."""
+    """Return whether these can be the logits of this many sequences or more: a seal proves who wrote, not
+    what.
+    """
     return (
         array.dtype == np.float64
         and array.ndim == 2
@@ -166,7 +168,7 @@ def _are_logits(array: Doubles, workload: Workload, sequences: int) -> bool:
 
 
 def _save(file: Path, logits: Doubles) -> None:
-    """As an array file followed by its digest: a flipped bit would fail plans that are right."""
+    """Write an array file followed by its digest: a flipped bit would fail plans that are right."""
     content = io.BytesIO()
     np.save(content, logits)
     keep(file, content.getvalue() + hashlib.sha256(content.getvalue()).digest())

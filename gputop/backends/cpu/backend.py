@@ -82,7 +82,7 @@ class CpuBackend:
         return {}
 
     def note(self, plan: Plan) -> str:
-        """How many threads all are."""
+        """Return how many threads `all` means."""
         all_threads = machine.blas().all_threads
         if all_threads is None:
             return f"threads unknown: {THREADS_UNKNOWN}"
@@ -90,9 +90,10 @@ class CpuBackend:
         return f"threads=all: {all_threads} BLAS thread{plural}" if plan.threads == "all" else ""
 
     def need_bytes(self, plan: Plan) -> int:
-        """At most: a set of weights, activations as timed and as kept for the gate, attention's, the gate's.
+        """Return an upper bound: a set of weights, activations as timed and as kept for the gate,
+        attention's, the gate's.
 
-        And the canonical weights, where they are not there yet and the plan stores them in another form.
+        Adds the canonical weights if they are not there yet and the plan stores them in another form.
         """
         dims = plan_dims(self.workload, plan)
         sets = 1 if self._has_master or (plan.layout, plan.fold) == MASTER_FORM else 2
@@ -136,7 +137,7 @@ class CpuBackend:
         self._stored.clear()
 
     def _weights(self, plan: Plan, dims: Dims) -> dict[str, Floats]:
-        """As the plan stores them; sets that no prepared plan uses are let go."""
+        """Return the weights as the plan stores them. Drops sets that no prepared plan uses."""
         used = {(other.plan.layout, other.plan.fold) for other in self._prepared}
         self._stored = {form: arrays for form, arrays in self._stored.items() if form in used}
         form = (plan.layout, plan.fold)

@@ -60,7 +60,7 @@ _ceilings = msgspec.json.Decoder(Ceilings)
 
 
 def measure(weights: Iterable[Floats], say: Say) -> Ceilings:
-    """All peaks, in about half a second. On a busy machine each one's status says so.
+    """Measure all peaks, in about half a second. On a busy machine the status of each says so.
 
     `weights`: a model's tensors, whose reading shows the bandwidth where they exceed any cache.
     """
@@ -99,7 +99,7 @@ def timer_floor_s() -> float:
 
 
 def _trusted(ceilings: Ceilings) -> bool:
-    """Whether all peaks of this machine are there, each measured while it was quiet, and each possible."""
+    """Return whether all peaks of this machine are there, measured on a quiet machine, and possible."""
     named = {item.name: item for item in ceilings.items}
     return (
         set(named) == {*NAMES, *(OF_ONE_THREAD if machine.blas().all_threads else ())}
@@ -116,7 +116,7 @@ def _trusted(ceilings: Ceilings) -> bool:
 
 
 def _most(item: Ceiling) -> float:
-    """What the machine's cores allow at the highest clock, or a bound for what they take."""
+    """Return what the machine's cores allow at the highest clock, or a bound on what they take."""
     per_core_clock = MOST_PER_CORE_CLOCK.get(item.unit)
     if per_core_clock is None:
         return MOST_CALL_S
@@ -140,7 +140,7 @@ def _products() -> tuple[Ceiling, ...]:
 
 
 def _reads(weights: Iterable[Floats]) -> tuple[Ceiling, ...]:
-    """By products of matrices and a vector, which read each element once."""
+    """Measure reads by products of matrices and a vector, which read each element once."""
     matrices = [array.reshape(-1, array.shape[-1]) for array in weights if array.ndim > 2]
     if sum(matrix.nbytes for matrix in matrices) < READ_BYTES:
         rows = min(READ_BYTES, machine.free_bytes() // 2) // (READ_COLUMNS * 4)
@@ -181,7 +181,7 @@ def _with_all_and_one(
 
 
 def _call() -> Ceiling:
-    """What a NumPy call costs before it computes anything worth counting."""
+    """Measure what a NumPy call costs when it computes almost nothing."""
     one = aligned((1,))
     one.fill(1)
     call = partial(np.multiply, one, one, one)

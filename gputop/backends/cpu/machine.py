@@ -105,7 +105,7 @@ def blas() -> Blas:
 
 
 def versions() -> str:
-    """What a measurement depends on besides the machine."""
+    """Return the versions that a measurement depends on, apart from the machine."""
     return f"numpy {np.__version__}, {blas().name}"
 
 

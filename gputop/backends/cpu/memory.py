@@ -23,7 +23,7 @@ Words = NDArray[Any]
 
 
 def own_copy(weights: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Each tensor in memory of its own."""
+    """Copy each tensor into separate memory."""
     copies = {}
     for name, source in weights.items():
         copies[name] = aligned(source.shape)

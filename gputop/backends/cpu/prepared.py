@@ -48,7 +48,7 @@ class LastPass:
         self.pass_s = self.ended_s - start_ns * NS
 
     def warms(self, prepared: object) -> bool:
-        """Whether a pass of `prepared` finds the caches as in use."""
+        """Return whether a pass of `prepared` finds the caches as in use."""
         gap_s = perf_counter_ns() * NS - self.ended_s
         return self.of is prepared and self.pass_s >= DEAR_PASS_S and gap_s < LITTLE * self.pass_s
 
@@ -135,9 +135,10 @@ class CpuPrepared:
         return CpuTrace(memory, self.plan.batch)
 
     def sample_pass(self, passes: int) -> PassTimes:
-        """Of all passes but the first, which brings caches to their state in use, the least disturbed.
+        """Return the least disturbed pass. The first one only brings caches to their state in use, and is
+        dropped.
 
-        Where a pass of this plan has just done that, it is left out.
+        If a pass of this plan has just done that, no pass is dropped.
         """
         dropped = 0 if self._last_pass.warms(self) else 1
         calls, tokens = self._calls, self._memory.tokens
@@ -215,7 +216,7 @@ class CpuPrepared:
         return token_set, self._timed_tokens[token_set]
 
     def _run_own(self, tokens: NDArray[np.int32], poison: float) -> Floats:
-        """In the memory of the timed passes."""
+        """Run a step in the memory of the timed passes."""
         start = perf_counter_ns()
         _run(self._memory, self._bound, tokens, poison)
         self._last_pass.note(self, start)
@@ -225,7 +226,7 @@ class CpuPrepared:
         return self._logits(self._memory)
 
     def _run_beside(self, tokens: NDArray[np.int32], poison: float) -> Floats:
-        """In memory of its own, the same calls on the same weights."""
+        """Run the same calls on the same weights in other memory."""
         memory = Memory(self.plan, self._dims, self._weights, keep_layers=False)
         _run(memory, _bind(self.steps, memory, self.plan, self._dims), tokens, poison)
         return self._logits(memory)

@@ -28,7 +28,7 @@ PACKAGES = {"cupy": "CuPy", "cuda.bindings": "cuda-bindings"}
 
 
 def available() -> str | None:
-    """None when usable here, else what is missing with the command that fixes it."""
+    """Return None if the backend can be used here, else what is missing with the command that fixes it."""
     try:
         _require()
     except Unavailable as error:

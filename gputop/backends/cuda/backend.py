@@ -206,8 +206,8 @@ class CudaBackend:
 
 
 def is_separate(plan: Plan, steps: tuple[Step, ...]) -> bool:
-    """Whether a plan calls what changes the cost of later launches: PyTorch, or cuBLAS that may split
-    products.
+    """Return whether a plan calls a library that changes the cost of later launches: PyTorch, or cuBLAS,
+    which may split products.
     """
     return bool(plan.peer) or any(step.kernel.library == "cublas" for step in steps)
 

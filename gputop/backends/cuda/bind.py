@@ -123,7 +123,7 @@ class Binder:
         return self._libraries.cublaslt.gemm(gemm, plan.math, plan.layout, best, plan.batch)
 
     def _whole_wave(self, function: Function, launch: Launch) -> tuple[int, int, int]:
-        """As many blocks as the device holds at once; UsageError where not even one fits on an SM."""
+        """Return how many blocks the device holds at once; UsageError if not even one fits on an SM."""
         threads = launch.block[0] * launch.block[1] * launch.block[2]
         function.allow_smem(launch.smem_bytes)
         resident = function.blocks_per_sm(threads, launch.smem_bytes)
@@ -133,7 +133,7 @@ class Binder:
 
 
 def step_launches(step: Step, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
-    """What a step's kernel launches for its tasks."""
+    """Return the launches of a step's kernel for its tasks."""
     if step.kernel.launches is None:
         raise UsageError(f"Kernel {step.kernel.name} has no launches: it can't run on cuda.")
     return launches_of(step, plan, dims)

@@ -43,7 +43,10 @@ def kernel_counts(context: Context, bound: Sequence[BoundStep]) -> tuple[int, ..
 
 
 def _facts(context: Context, step: BoundStep) -> LaunchInfo:
-    """Of one instance of a step, which has run before: a library loads its kernels at the first call."""
+    """Read the facts of one instance of a step.
+
+    It must have run before: a library loads its kernels at the first call.
+    """
     lead = step.calls[0]
     if isinstance(lead, KernelLaunch):
         return _own(context, step, lead)
@@ -83,7 +86,7 @@ def _own(context: Context, step: BoundStep, lead: KernelLaunch) -> LaunchInfo:
 
 
 def _warps_per_sm(context: Context) -> int:
-    """As the device says, since it may be newer than the table of architectures."""
+    """Ask the device, which may be newer than the table of architectures."""
     properties = context.properties
     return int(properties["maxThreadsPerMultiProcessor"]) // int(properties["warpSize"])
 

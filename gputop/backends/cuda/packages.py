@@ -24,7 +24,7 @@ class Package:
 
     @property
     def sentence(self) -> str:
-        """What is so without it, and the command that mends it."""
+        """Return what does not work without the package, and the command that fixes it."""
         return f"{self.wanting}; {install_hints.extra(self.extra)}."
 
     def missing(self) -> str | None:

@@ -81,7 +81,7 @@ def _cuda(
 
 
 def _c(workload: Workload, plan: Plan, file: str) -> tuple[str, str]:
-    """As `_cuda`, for cc."""
+    """Return the compiler's command, as `_cuda` does for nvcc."""
     from gputop.emission.c_program import SUFFIX, build_command, c_program
 
     return c_program(workload, plan), build_command(file) if file.endswith(SUFFIX) else ""

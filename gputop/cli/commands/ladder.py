@@ -98,7 +98,7 @@ def _check_recorded(label: str, options: argparse.Namespace) -> None:
 
 
 def _requests(bench: WorkerSession, options: argparse.Namespace) -> list[PlanRequest]:
-    """What is measured, in the order in which it is shown."""
+    """Return the plans to measure, in the order in which they are shown."""
     from gputop.plan.types import PlanRequest
 
     rungs = bench.opened.rungs
@@ -181,7 +181,7 @@ def chosen(rungs: Sequence[RungView], listed: str | None, span: str | None) -> l
 
 
 def _path(span: str, steps: Sequence[RungView]) -> list[str]:
-    """From one rung to another that builds on it, each the change of the one before."""
+    """Return the rungs from one to another that builds on it; each changes the one before."""
     first, dots, last = span.partition("..")
     if not (first and dots and last):
         raise UsageError(f"{span!r} is no span of rungs: --attribute FROM..TO.")

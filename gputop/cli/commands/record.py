@@ -60,7 +60,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _left(file: LineFile, windows: int) -> str:
-    """What became of a recording that was stopped; one without a window can't be shown and is removed."""
+    """Return what became of a recording that was stopped.
+
+    Removes one without a window, which can't be shown.
+    """
     if not windows:
         file.discard()
         return "stopped before the first window: nothing was recorded"
@@ -70,7 +73,7 @@ def _left(file: LineFile, windows: int) -> str:
 
 
 def chosen(rungs: Sequence[RungView], listed: str | None) -> list[RungView]:
-    """In the ladder's order. One that can't run here stays: why not is part of the recording."""
+    """Return the rungs in the ladder's order. Keeps those that can't run here: the recording says why not."""
     if listed is None:
         return [rung for rung in rungs if not rung.on_request]
     by_id = {rung.id: rung for rung in rungs}

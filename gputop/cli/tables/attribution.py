@@ -45,10 +45,11 @@ class Saving:
 
 
 def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
-    """Each rung against the one that it changes, the sums, and the last against the first directly.
+    """Compare each rung with the one that it changes, add the steps, and compare the last with the first
+    directly.
 
-    All of one window, and by the time of one sequence. A rung without a time (its gate failed) leaves its
-    step and the sums unknown.
+    All times are of one window and of one sequence. If a rung has no time (its gate failed), its step and
+    the sums are unknown.
     """
     steps = [entry for entry in ladder.entries if entry.kind == "ladder"]
     first, last = steps[0], steps[-1]
@@ -82,7 +83,10 @@ def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
 
 
 def _row(name: str, saved: Saving, expected: Saving, entry: LadderEntry | None) -> tuple[str, ...]:
-    """Without a ratio where `saved` is unknown: the entry's own may be against another rung."""
+    """Make a row.
+
+    It has no ratio if `saved` is unknown, since the entry's own may be against another rung.
+    """
     ratio = ""
     if entry is not None and saved.value_s is not None:
         ratio = units.ratio_within(entry.ratio_before, entry.ratio_before_lo, entry.ratio_before_hi)
@@ -99,7 +103,7 @@ def _row(name: str, saved: Saving, expected: Saving, entry: LadderEntry | None) 
 
 
 def saved_time(before: LadderEntry, entry: LadderEntry) -> Saving:
-    """What the rung saved over the one before; unknown where it was held against another."""
+    """Return what the rung saved over the one before; unknown if it was compared with another."""
     if entry.before != before.rung:
         return Saving(None)
     if units.is_uninformative(entry.ratio_before, entry.ratio_before_lo, entry.ratio_before_hi):
@@ -127,7 +131,7 @@ def _expected(before: LadderEntry, *gains: float | None) -> Saving:
 
 
 def _how(last: LadderEntry) -> str:
-    """What the line of the last rung against the first rests on."""
+    """Return how the last rung was compared with the first."""
     if last.through:
         return f"derived from both against {last.through}, in the same window: the interval is wider"
     return "measured directly, in the same window"
@@ -147,7 +151,7 @@ def _share(saved: Saving, expected: Saving, what: str) -> Iterator[str]:
 
 
 def _peers(entries: Sequence[LadderEntry], first: LadderEntry, last: LadderEntry) -> Iterator[str]:
-    """Each peer's time over that of both ends."""
+    """Compare each peer's time with that of both ends."""
     for peer in entries:
         if peer.kind != "peer":
             continue
@@ -169,7 +173,7 @@ def _ratio(peer: LadderEntry, end: LadderEntry) -> float | None:
 
 
 def _added(values: Iterable[float | None]) -> float | None:
-    """None where one of them is."""
+    """Add the parts; None if one of them is None."""
     total = 0.0
     for value in values:
         if value is None:

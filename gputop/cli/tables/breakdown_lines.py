@@ -39,7 +39,7 @@ TUNED = (
 
 
 def compared_lines(window: Window, comparison: Comparison, terminal: Terminal) -> list[str]:
-    """Of two plans that share no phase, their kernels by kind; nothing where their phases say more."""
+    """Compare two plans that share no phase by kind of kernel; empty if they share phases, which say more."""
     a, b = window.lane("pinned"), window.lane("current")
     if a is None or b is None or {delta.phase for delta in comparison.deltas} - APART:
         return []
@@ -65,7 +65,7 @@ def peer_lines(entries: Sequence[LadderEntry], terminal: Terminal) -> list[str]:
 
 
 def tuned_lines(plan: str, tuned: Sequence[Tuned], terminal: Terminal) -> list[str]:
-    """What a compiler's own trials said of each product, as ratios within that log; nothing without one."""
+    """Return a compiler's own trials of each product, as ratios within that log; empty without one."""
     if not tuned:
         return []
     rows = [

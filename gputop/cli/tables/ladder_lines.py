@@ -53,7 +53,7 @@ def ladder_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
 
 
 def other_sites(entries: Sequence[LadderEntry]) -> tuple[str, ...]:
-    """Of each rung the one that it is held against, where that is not the one above it; else empty."""
+    """Return for each rung the one that it is compared with, if that is not the one above it; else empty."""
     above = ("", *(entry.rung for entry in entries[:-1]))
     held = ((entry.before or other, other) for entry, other in zip(entries, above, strict=True))
     return tuple("" if before == other else before for before, other in held)

@@ -74,10 +74,10 @@ def comparison_lines(window: Window, comparison: Comparison | None, terminal: Te
 
 
 def copies_line(comparison: Comparison) -> str:
-    """What a plan beside a copy of itself was measured for: how far copies may differ, all the pass at once.
+    """Return how far a plan and its copy may differ over the whole pass.
 
-    The larger of the A/A floor and of the farther end of the interval, beyond which copies are not known to
-    stay.
+    That is the larger of the A/A floor and the farther end of the interval, since copies are not known to
+    stay within less.
     """
     delta = comparison.get("device")
     unknown = f"how far copies of {comparison.plan_a} differ is not known"

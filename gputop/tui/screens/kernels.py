@@ -59,7 +59,7 @@ class KernelsScreen(ModalScreen[Candidate | None]):
 
 
 def reasons(choices: SiteChoices) -> dict[str, list[str]]:
-    """Each reason why kernels can't serve the site -> their names."""
+    """Map each reason why kernels can't serve the site to their names."""
     found: dict[str, list[str]] = {}
     for name, why in choices.refused:
         # Without the words that the heading says already; a kernel of many sites names its first.

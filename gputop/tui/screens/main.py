@@ -129,7 +129,7 @@ class MainScreen(Screen[None]):
 
     @property
     def stands(self) -> bool:
-        """Whether its parts are in place: not before the first composing, nor while the app closes."""
+        """Return whether the parts are mounted: not before composing, nor while the app closes."""
         return self._composed and self.app.is_running
 
     @property

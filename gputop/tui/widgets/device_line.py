@@ -32,7 +32,7 @@ def age(seconds: float) -> str:
 
 
 def activity(state: State) -> Text:
-    """What is going on, as a mark and a word."""
+    """Return what is going on, as a mark and a word."""
     if state.worker == "gone":
         return Text("✖ worker lost", Style(color=BAD, bold=True))
     if state.worker == "restarting":
@@ -120,7 +120,7 @@ def health_line(health: Health, width: int) -> Text:
 
 
 def _host(health: Health) -> Iterator[tuple[str, str]]:
-    """What disturbs the host, if anything does."""
+    """Return what disturbs the host; empty if nothing does."""
     if others_words(health):
         yield "others", f"{percent(health.others_cores)} of {health.host_cores} cores"
     if throttled_words(health):

@@ -45,7 +45,7 @@ def _cells(site: SiteView, stale: bool, widths: Mapping[str, int]) -> Cells:
 
 
 def explain_site(state: State, name: str) -> str:
-    """Which kernels could serve the site."""
+    """Explain which kernels could serve the site."""
     sites = state.shown_view.sites if state.shown_view else ()
     site = next((site for site in sites if site.site == name), None)
     if site is None:

@@ -24,7 +24,7 @@ GAP = 2
 
 
 def label(action: Action, state: State) -> str:
-    """What a key would do in this state."""
+    """Return what a key would do in this state."""
     pinned = state.pinned_word is not None and state.pinned_word == state.current_word
     switched = {
         "stop_or_go": (not state.measuring, "go on"),

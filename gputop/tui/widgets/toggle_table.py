@@ -26,7 +26,7 @@ def toggle_rows(state: State) -> dict[str, Cells]:
 
 
 def flippable(toggle: ToggleView) -> bool:
-    """Whether enter can change it: to another value of its own, or to a number typed in."""
+    """Return whether enter can change it: to its other value, or to a typed number."""
     return next_value(toggle) is not None or not (toggle.values or toggle.refused)
 
 
@@ -43,7 +43,7 @@ def _cells(toggle: ToggleView, stale: bool) -> Cells:
 
 
 def explain_toggle(state: State, name: str) -> str:
-    """What the toggle means, and which values are refused and why."""
+    """Explain the toggle, and which values are refused and why."""
     toggle = state.toggle(name)
     if toggle is None:
         return ""

@@ -92,7 +92,9 @@ class ClusterProbes:
         return self._context.sm_count // size * size
 
     def _launch(self, entry: str, size: int, smem_bytes: int, repeats: int) -> KernelLaunch:
-        """As many clusters as are resident at once with one block an SM, so that none waits for another."""
+        """Launch as many clusters as are resident at once with one block an SM, so that none waits for
+        another.
+        """
         geometry = Geometry((self._blocks(size), 1, 1), (THREADS, 1, 1), smem_bytes, cluster=size)
         arguments = struct.pack(
             "<QQiii4x", self._sink.data.ptr, self._stamp.address, repeats, TILE_BYTES // 16, size

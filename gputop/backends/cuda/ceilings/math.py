@@ -111,7 +111,7 @@ class MathProbes:
         self._library_rates: dict[tuple[int, int], float] = {}
 
     def offered(self, probe: MathProbe) -> bool:
-        """Whether this architecture has the instruction."""
+        """Return whether this architecture has the instruction."""
         text = (kernels_dir() / "measure" / probe.source).read_text(encoding="utf-8")
         return arch_of(text, self._context.arch) is not None
 

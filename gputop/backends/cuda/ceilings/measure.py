@@ -109,7 +109,7 @@ class Prober:
 
 
 def load(facts: DeviceFacts) -> Ceilings | None:
-    """What was measured before on this device; None where there is nothing to trust."""
+    """Return what was measured before on this device; None if nothing of it can be trusted."""
     clocks = _clocks(facts)
     try:
         kept = decode_json(_ceilings, read_regular(_file(facts, clocks), MOST_CACHE_BYTES))
@@ -126,7 +126,7 @@ def save(facts: DeviceFacts, ceilings: Ceilings) -> None:
 
 
 def _trusted(ceilings: Ceilings, facts: DeviceFacts, clocks: SmClocks) -> bool:
-    """Whether what every device has is there, and each is a rate or a time that the device can have.
+    """Return whether all ceilings that every device has are there, and each is possible for this device.
 
     One below what the hardware should reach is kept with its status, which windows repeat: measuring it
     again at every start would take seconds and say the same.
@@ -140,7 +140,7 @@ def _trusted(ceilings: Ceilings, facts: DeviceFacts, clocks: SmClocks) -> bool:
 
 
 def _possible(item: Ceiling, facts: DeviceFacts, clocks: SmClocks) -> bool:
-    """Whether the width of this device allows what was measured."""
+    """Return whether the width of this device allows what was measured."""
     measured = [value for value in (item.value, item.sustained) if value is not None]
     known_hz = [clock for clock in (item.clock_hz, clocks.highest_hz) if clock is not None]
     most = _most(item, facts, min(known_hz, default=None))
@@ -148,7 +148,7 @@ def _possible(item: Ceiling, facts: DeviceFacts, clocks: SmClocks) -> bool:
 
 
 def _most(item: Ceiling, facts: DeviceFacts, clock_hz: float | None) -> float | None:
-    """What the device's width allows at this clock, in the ceiling's unit; None where that is not known."""
+    """Return what the device's width allows at this clock, in the ceiling's unit; None if unknown."""
     if item.unit == "s" or clock_hz is None or not facts.sm_count or not facts.arch:
         return None
     if item.unit == "B/s":
@@ -157,7 +157,7 @@ def _most(item: Ceiling, facts: DeviceFacts, clock_hz: float | None) -> float | 
 
 
 def _clocks(facts: DeviceFacts) -> SmClocks:
-    """As the device is set at this moment."""
+    """Read the clocks as the device is set at this moment."""
     nvml = Nvml(facts.uuid)
     try:
         return nvml.sm_clocks()

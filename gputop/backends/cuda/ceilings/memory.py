@@ -53,7 +53,7 @@ class MemoryProbes:
         self._stopwatch = Stopwatch(context, timer, nvml, self._stamp)
 
     def steps(self) -> Iterator[Step]:
-        """What is read and written lives as long as this."""
+        """Return the steps. Their buffers live as long as this object."""
         size = min(LARGEST_BYTES, self._context.free_bytes() // 4) // (1 << 20) * (1 << 20)
         source, target = (self._context.array((size // 4,), np.uint32, "the DRAM probe") for _ in range(2))
         for array in (source, target):

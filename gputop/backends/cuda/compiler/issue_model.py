@@ -64,7 +64,7 @@ class Control(NamedTuple):
 
 
 def control(code: bytes) -> tuple[Control, ...]:
-    """Of each instruction of an entry's code."""
+    """Decode the control bits of each instruction of an entry's code."""
     words = (code[at : at + INSTRUCTION_BYTES] for at in range(0, len(code), INSTRUCTION_BYTES))
     bits = (int.from_bytes(word, "little") >> CONTROL_BIT for word in words)
     return tuple(Control(max(b & 15, 1), b >> 5 & 7, b >> 8 & 7, b >> 11 & 63) for b in bits)

@@ -78,7 +78,7 @@ class Toolchain:
 
     @property
     def mismatch(self) -> str:
-        """What to say where a header fails to compile, if it is not of NVRTC's version; else nothing."""
+        """Return a sentence if a header that fails to compile is not of NVRTC's version; else empty."""
         same = cuda_headers.named(self.headers.version) == self.version
         return "" if same else f" (NVRTC is {self.version}, CUDA's headers are {self.headers})"
 

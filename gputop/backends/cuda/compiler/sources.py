@@ -33,5 +33,5 @@ class Sources:
 
 
 def is_replaceable(name: str) -> bool:
-    """Whether a source of somebody's own is compiled in place of ours: those that measure are ours always."""
+    """Return whether a user's own source may replace ours: those that measure ceilings are always ours."""
     return not name.startswith("measure/") or name in OF_PLANS

@@ -110,7 +110,7 @@ class CublasLt:
         return calls[min(self._chosen[kind], len(calls) - 1)]
 
     def close(self) -> None:
-        """What describes products first, then the handle. Everything enqueued must be done."""
+        """Destroy the descriptors, then the handle. All enqueued work must have ended."""
         for given_back in self._owned:
             given_back()
         self._owned.clear()
@@ -177,7 +177,9 @@ class CublasLt:
         return True
 
     def _runs(self, work: Callable[[], bool]) -> bool:
-        """What `work` says; False where the library refuses to run what its heuristic lists."""
+        """Return what `work` returns; False if the library refuses to run an algorithm that its heuristic
+        lists.
+        """
         try:
             return work()
         except GputopError:

@@ -74,7 +74,7 @@ def main() -> int:
 
 
 def _library() -> Any:
-    """None where there is none."""
+    """Load the driver's library; None if there is none."""
     try:
         return ctypes.CDLL(LIBRARY)
     except OSError:

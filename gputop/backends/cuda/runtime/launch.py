@@ -37,7 +37,7 @@ class Geometry:
 
     @property
     def threads(self) -> int:
-        """Of one block."""
+        """Return the threads of one block."""
         return self.block[0] * self.block[1] * self.block[2]
 
 

@@ -72,7 +72,7 @@ class Nvml:
         self._card = self._ask(self._card_of_instance) if self._is_instance else self._handle
 
     def health(self) -> Health:
-        """Of a MIG instance: its processes, and the state of the card that it is a part of."""
+        """Read the device's state. For a MIG instance: its own processes, and the state of its card."""
         nvml, card = self._nvml, self._card
         if self._handle is None:
             return Health()
@@ -113,7 +113,7 @@ class Nvml:
         return self.health().sm_clock_hz
 
     def sm_clocks(self) -> SmClocks:
-        """Of a MIG instance those of its card. A clock that is locked NVML does not tell."""
+        """Read the SM clocks; for a MIG instance those of its card. NVML does not tell a locked clock."""
         nvml, card = self._nvml, self._card
         if card is None:
             return SmClocks(None, None)
@@ -126,7 +126,7 @@ class Nvml:
         return self._ask(lambda: str(self._nvml.nvmlSystemGetDriverVersion())) if self._nvml else None
 
     def notes(self) -> tuple[str, ...]:
-        """What changes how this device's figures must be read."""
+        """Return sentences on what changes how this device's figures must be read."""
         found = [self.note] if self.note else []
         if self._is_instance or self._ask(lambda: self._nvml.nvmlDeviceGetMigMode(self._card)[0]):
             found.append("MIG is on: SMs, L2 and memory are an instance's, clocks and power its card's.")
@@ -184,7 +184,7 @@ def reason_words(bits: int) -> tuple[str, ...]:
 
 
 def is_wsl(version: Path = Path("/proc/version")) -> bool:
-    """Whether this is Linux inside Windows."""
+    """Return whether this is Linux inside Windows."""
     try:
         return "microsoft" in version.read_text().lower()
     except OSError:

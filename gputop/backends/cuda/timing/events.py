@@ -37,7 +37,7 @@ class BlockerTimedOut(Exception):
 
 
 def retry_on_timeout(attempt: Callable[[], Sample]) -> Sample:
-    """What an attempt gives that is made again where the blocker gave up waiting for the host.
+    """Return what an attempt returns; try again if the blocker gave up waiting for the host.
 
     UsageError when the host can't keep ahead of the device even so.
     """
@@ -153,7 +153,7 @@ class Timer:
         self._blocker.verify()
 
     def events(self, count: int) -> list[Any]:
-        """At least `count` events, the same ones every time."""
+        """Return at least `count` events, the same ones at each call."""
         if len(self._events) < count:
             self._events += self.own_events(count - len(self._events))
         return self._events

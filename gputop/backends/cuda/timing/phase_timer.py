@@ -51,9 +51,9 @@ class PhaseSplit:
         self._marked: tuple[Any, list[Any]] | None = None
 
     def sample(self, passes: int) -> tuple[PhaseTimes, ...]:
-        """By CUPTI where it is there and sees every kernel, else by marks between the steps.
+        """Time the phases by CUPTI if it sees every kernel, else by marks between the steps.
 
-        One more pass than asked for is run, and dropped: the first finds caches as something else left them.
+        Runs one pass more than asked for and drops the first, which finds caches as something else left them.
         """
         if self._recorder is not None:
             recorded = self._recorded(self._recorder, passes)

@@ -53,8 +53,11 @@ def split(spans: Sequence[Span], counts: Sequence[int]) -> list[StepTimes]:
 
 
 def step_and_spread_s(spans: Sequence[Span]) -> float:
-    """Of the clock that timed one kernel many times: its step, of which all its readings are whole numbers
-    apart, and how far from the middle one all but the worst twentieth of the lengths lie."""
+    """Return the step of the clock that timed one kernel many times, and the spread of the lengths in
+    seconds.
+
+    All readings are whole numbers of steps apart. The spread is the distance from the median within which
+    19 of 20 lengths lie."""
     import numpy as np
 
     stamps = np.array([(span.start, span.end) for span in spans])

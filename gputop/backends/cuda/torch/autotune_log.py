@@ -33,7 +33,7 @@ class Choice:
 
 
 def parse(text: str) -> tuple[Tuned, ...]:
-    """Each product of a log once, by operation and sizes, in order; anything else in it is passed over."""
+    """Return each product of a log once, by operation and sizes, in order. Skips all other lines."""
     found: dict[tuple[str, str], Tuned] = {}
     for operation, sizes, choices in _blocks(text.splitlines()):
         if choices and (operation, sizes) not in found:
@@ -57,7 +57,7 @@ def _blocks(lines: Iterable[str]) -> Iterator[tuple[str, str, list[Choice]]]:
 
 
 def _choice(line: str) -> Choice | None:
-    """None for a line that is no choice, or one that could not be run (0 % of the best)."""
+    """Parse one choice; None for any other line, and for a choice that could not run (0 % of the best)."""
     match = CHOICE.search(line)
     if match is None or float(match["percent"]) == 0:
         return None

@@ -51,7 +51,7 @@ class TorchCompiler:
             self._tuned[word] = found
 
     def tuned(self, word: str) -> tuple[Tuned, ...]:
-        """What was read of that plan; empty where its choices came out of a cache on disk."""
+        """Return the choices read for that plan; empty if they came from a cache on disk."""
         return self._tuned.get(word, ())
 
     def release(self, torch: Any) -> None:
