@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gputop.model import activations
+from gputop.phases import rounding
 from gputop.plan.traffic import Work
-from gputop.plan.types import WORD_BYTES, Dims, Phase, Plan, Site, Task, WeightView
+from gputop.plan.types import WORD_BYTES, Dims, Math, Phase, Plan, Rounded, Site, Task, WeightView
 
 if TYPE_CHECKING:
     from gputop.plan.types import Array
@@ -34,6 +35,17 @@ def reference(operands: Mapping[str, Array], task: Task, dims: Dims) -> Array:
     return np.asarray(operands["embedding"][ids] + operands["position"][position])
 
 
+def rounded(
+    operands: Mapping[str, Array], slack: Mapping[str, Array], task: Task, dims: Dims, math: Math
+) -> Rounded:
+    """`reference` with its bounds: an addition in fp32, whatever the products' math, is off by one unit at
+    most; four leave room for a kernel that adds in another way.
+    """
+    out = reference(operands, task, dims)
+    error = 4 * rounding.UNIT * abs(out)
+    return Rounded(out, error, error)
+
+
 def sites(dims: Dims, pruned: bool) -> tuple[Site, ...]:
     return (Site("embed", "embed", dims.tokens, dims.d_model, 0, (0, 1)),)
 
@@ -54,6 +66,7 @@ PHASE = Phase(
     order=0,
     work=work,
     reference=reference,
+    rounded=rounded,
     sites=sites,
     task=task,
     tolerances={"fp32": 1e-5, "tf32": 3e-3, "bf16": 1e-2},

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gputop.model import activations
+from gputop.phases import rounding
 from gputop.phases.sites import in_every_layer
 from gputop.plan.traffic import Work
-from gputop.plan.types import WORD_BYTES, Dims, Math, Phase, Plan, Site, Task, View, WeightView
+from gputop.plan.types import WORD_BYTES, Dims, Math, Phase, Plan, Rounded, Site, Task, View, WeightView
 
 if TYPE_CHECKING:
     from gputop.plan.types import Array
@@ -42,6 +43,30 @@ def reference(operands: Mapping[str, Array], task: Task, dims: Dims) -> Array:
     if "residual" in operands:
         out += operands["residual"]
     return out
+
+
+def rounded(
+    operands: Mapping[str, Array], slack: Mapping[str, Array], task: Task, dims: Dims, math: Math
+) -> Rounded:
+    """`reference` with its bounds: the sum's, then each rounding of the epilogue (phases/rounding.py)."""
+    out, error = rounding.product(operands["a"], operands["w"].T, slack.get("a"), None, math)
+    magnitude = abs(out)
+    if "bias" in operands:
+        out = out + operands["bias"]
+        magnitude = magnitude + abs(operands["bias"])
+    error = error + 2 * rounding.UNIT * magnitude
+    below = above = error
+    if task.relu:
+        high = out + error
+        out = np.maximum(out, 0.0)
+        above = np.maximum(high, 0.0) - out
+        below = np.where(high > 0, error, 0.0)
+    if "residual" in operands:
+        added = 2 * rounding.UNIT * (abs(out) + abs(operands["residual"]))
+        if "residual" in slack:
+            added = added + slack["residual"]
+        out, below, above = out + operands["residual"], below + added, above + added
+    return Rounded(out, below, above)
 
 
 def operands(
@@ -94,6 +119,7 @@ def layer_phase(
         order=order,
         work=lambda site, dims: work(site, extra, residual is not None),
         reference=reference,
+        rounded=rounded,
         sites=sites,
         task=task,
         tolerances=TOLERANCES,

@@ -31,6 +31,7 @@ PHASE = Phase(
     order=9,
     work=work,
     reference=gemm.reference,
+    rounded=gemm.rounded,
     sites=sites,
     task=task,
     tolerances=gemm.TOLERANCES,

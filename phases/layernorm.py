@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gputop.model import activations
+from gputop.phases import rounding
 from gputop.phases.sites import in_every_layer
 from gputop.plan.traffic import Work
 from gputop.plan.types import (
@@ -17,6 +18,7 @@ from gputop.plan.types import (
     Math,
     Phase,
     Plan,
+    Rounded,
     Site,
     Task,
     View,
@@ -52,6 +54,48 @@ def reference(operands: Mapping[str, Array], task: Task, dims: Dims) -> Array:
     if "gain" in operands:
         out = out * operands["gain"] + operands["shift"]
     return np.asarray(out)
+
+
+def rounded(
+    operands: Mapping[str, Array], slack: Mapping[str, Array], task: Task, dims: Dims, math: Math
+) -> Rounded:
+    """`reference` with its bounds, in fp32.
+
+    With m the mean, c = x - m, V the variance plus eps and u one rounding, the error e of m is that of a sum
+    (phases/rounding.py) over the columns. A sum of n squares is off by at most n u of itself: the worst case,
+    as a row of few different values is rounded alike at every step. V as the mean of x^2 less m^2 is then
+    off by at most n u (V + m^2) + (2 |m| + e) e, and as the mean of c^2 by less. Its relative error t comes
+    to every output as that of 1 / sqrt(V), at most 1 / sqrt(1 - t) - 1, and 5 u more for two units of rsqrtf
+    and the products.
+
+    `math` is fp32, unless a product in the same launch reads the output. That launch may leave the mean to
+    the product, whose operands are then x, not c, and its weights' rows add up to 0: each operand is rounded
+    by that much more as x is larger than c, m at most.
+    """
+    x = operands["x"]
+    columns, unit = x.shape[1], rounding.UNIT
+    mean = x.mean(axis=1, keepdims=True)
+    centred = x - mean
+    squares = centred * centred
+    spread = squares.mean(axis=1, keepdims=True) + LAYERNORM_EPS
+    norm = np.sqrt((x * x).sum(axis=1, keepdims=True))
+    mean_error = rounding.sum_error(norm, mean * columns, columns, "fp32") / columns + unit * abs(mean)
+    centred_error = mean_error + unit * abs(centred) + 4 * rounding.HALF_RANGE[math] * abs(mean)
+    spread_error = columns * unit * (spread + mean**2) + (2 * abs(mean) + mean_error) * mean_error
+    if "x" in slack:
+        off = slack["x"] + slack["x"].mean(axis=1, keepdims=True)
+        centred_error = centred_error + off
+        spread_error = spread_error + ((2 * abs(centred) + off) * off).mean(axis=1, keepdims=True)
+    share = spread_error / spread + 4 * unit
+    stretch = np.where(share < 1, 1 / np.sqrt(abs(1 - share)) - 1, np.inf) + 5 * unit
+    scale = 1 / np.sqrt(spread)
+    out = centred * scale
+    error = abs(out) * stretch + centred_error * scale * (1 + stretch)
+    if "gain" in operands:
+        out = out * operands["gain"]
+        error = error * abs(operands["gain"]) + 3 * unit * (abs(out) + abs(operands["shift"]))
+        out = out + operands["shift"]
+    return Rounded(out, error, error)
 
 
 def operands(
@@ -99,6 +143,7 @@ def phase(
         order=order,
         work=work,
         reference=reference,
+        rounded=rounded,
         sites=sites,
         task=task,
         tolerances=TOLERANCES,

@@ -26,6 +26,7 @@ PHASE = Phase(
     order=8,
     work=layernorm.work,
     reference=layernorm.reference,
+    rounded=layernorm.rounded,
     sites=sites,
     task=task,
     tolerances=layernorm.TOLERANCES,

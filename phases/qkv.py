@@ -48,6 +48,7 @@ PHASE = Phase(
     order=2,
     work=work,
     reference=gemm.reference,
+    rounded=gemm.rounded,
     sites=sites,
     task=task,
     tolerances=gemm.TOLERANCES,

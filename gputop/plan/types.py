@@ -247,6 +247,23 @@ KINDS: tuple[KernelKind, ...] = ("gemm", "attention", "pointwise", "other")
 
 
 @dataclass(frozen=True, slots=True)
+class Rounded:
+    """A phase's exact output, and how far rounding alone may take each element from it: [rows, columns]."""
+
+    value: Array
+    """float64."""
+    below: Array
+    """How far an element may lie below its value; at least 0."""
+    above: Array
+
+    @property
+    def slack(self) -> Array:
+        """The larger of both distances."""
+        larger: Array = self.below + (self.above - self.below).clip(0.0)
+        return larger
+
+
+@dataclass(frozen=True, slots=True)
 class Phase:
     """A named step of the pass."""
 
@@ -256,6 +273,10 @@ class Phase:
     work: Callable[[Site, Dims], Work]
     reference: Callable[[Mapping[str, Array], Task, Dims], Array]
     """float64 in, float64 out; operands by role, weights as [out, in]."""
+    rounded: Callable[[Mapping[str, Array], Mapping[str, Array], Task, Dims, Math], Rounded]
+    """(operands, slack, task, dims, math) -> the reference with its bounds. `slack`: of operands that are
+    themselves rounded, how far each element is off; absent for those known exactly. `math`: of the products,
+    fp32 for a phase that has none."""
     sites: Callable[[Dims, bool], tuple[Site, ...]]
     """(dims, pruned) -> where it runs."""
     task: Callable[[Site, int, Plan, Dims, bool], Task]

@@ -7,6 +7,7 @@ the second is faster.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 from gputop.plan.types import Verdict as Verdict
@@ -107,20 +108,46 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class ElementCheck:
+    """The element of an output that is farthest from float64, as a share of what rounding allows it."""
+
+    row: int
+    column: int
+    error: float
+    """|out - expected|."""
+    bound: float | None
+    """The largest error that rounding explains (phases/rounding.py); None where it explains any."""
+
+    @property
+    def ok(self) -> bool:
+        return self.bound is None or self.error <= self.bound
+
+    @property
+    def share(self) -> float:
+        """error / bound; infinite where nothing is allowed."""
+        if self.bound:
+            return self.error / self.bound
+        return 0.0 if self.ok else inf
+
+
+@dataclass(frozen=True, slots=True)
 class PhaseCheck:
-    """Worst row of one task's output against float64 on the task's own inputs."""
+    """Worst row and worst element of one task's output against float64 on the task's own inputs."""
 
     site: str
     layer: int
     error: float | None
-    """None: not finite."""
+    """||row - expected|| / ||expected|| of the worst row. None: not finite."""
     tolerance: float
     row: int | None = None
     """The worst row of the output, or the first that is not finite."""
+    element: ElementCheck | None = None
+    """None where the output is not finite, and in recordings older than it."""
 
     @property
     def ok(self) -> bool:
-        return self.error is not None and self.error <= self.tolerance
+        rows = self.error is not None and self.error <= self.tolerance
+        return rows and (self.element is None or self.element.ok)
 
 
 @dataclass(frozen=True, slots=True)

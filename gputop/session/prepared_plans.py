@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gputop.planner.resolver import Resolver, plan_dims
 from gputop.results.records import Gate, PhaseCheck
 from gputop.util.errors import UsageError
-from gputop.validation import gate
+from gputop.validation import gate, phase_check
 from gputop.validation.gate import GatedPass
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class PreparedLanes:
         workload = self._backend.workload
         batches = gate.trace_tokens(workload, plan_dims(workload, lane.plan))
         checks: list[PhaseCheck] = []
-        known: gate.Known = {}
+        known: phase_check.Known = {}
         for tokens, poison in zip(batches, gate.POISONS, strict=True):
             say(f"checking every phase of {lane.plan.word}, buffers poisoned with {poison:g}")
             checks += self._check_trace(lane, tokens, poison, known)
@@ -86,14 +86,14 @@ class PreparedLanes:
         return lane.gate
 
     def _check_trace(
-        self, lane: PreparedLane, tokens: Tokens, poison: float, known: gate.Known
+        self, lane: PreparedLane, tokens: Tokens, poison: float, known: phase_check.Known
     ) -> tuple[PhaseCheck, ...]:
         """One traced pass, whose memory is given back before the next one's is taken."""
         workload, plan = self._backend.workload, lane.plan
         dims = plan_dims(workload, plan)
         trace = lane.prepared.trace(tokens, poison)
         steps = self._catalog.steps(plan, dims, keep_layers=True)
-        return gate.check_phases(trace, steps, workload, plan, dims, known)
+        return phase_check.check_phases(trace, steps, workload, plan, dims, known)
 
     def check_again(self, lane: PreparedLane, say: Say) -> None:
         """The pass gate after timing: a kernel must not have changed what it computes on the way."""

@@ -31,7 +31,7 @@ from gputop.session.prepared_plans import PreparedLanes
 from gputop.util import cgroups, host_cpu
 from gputop.util.aligned_array import ALIGN_BYTES, aligned
 from gputop.util.errors import UsageError
-from gputop.validation import gate
+from gputop.validation import gate, phase_check
 
 TINY = parse_workload("tiny")
 CATALOG = Resolver.load()
@@ -63,7 +63,7 @@ def check_phases(backend: CpuBackend, prepared: CpuPrepared, poison: float) -> d
     dims = plan_dims(workload, plan)
     trace = prepared.trace(gate.trace_tokens(workload, dims)[0], poison)
     steps = CATALOG.steps(plan, dims, keep_layers=True)
-    return {check.site: check.ok for check in gate.check_phases(trace, steps, workload, plan, dims)}
+    return {check.site: check.ok for check in phase_check.check_phases(trace, steps, workload, plan, dims)}
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_memory_needed_is_what_preparing_and_both_gates_take(
     sizes: tuple[int, ...], word: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or a batch that `fits` would be ended by the kernel, together with who knows what else."""
-    monkeypatch.setattr(gate, "MOST_COMPARED", 1 << 12)
+    monkeypatch.setattr(phase_check, "MOST_COMPARED", 1 << 12)
     for module in ("validation.gate", "validation.reference", "phases.attention"):
         monkeypatch.setattr(f"gputop.{module}.MOST_SCORES", 1 << 12)
     monkeypatch.setattr("gputop.backends.cpu.warmup.EARLY_BYTES", 0)

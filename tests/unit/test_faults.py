@@ -17,7 +17,7 @@ from gputop.backends.cpu.memory import Memory
 from gputop.model import weights
 from gputop.model.workloads import parse_workload
 from gputop.plan.plan_string import parse_word
-from gputop.plan.types import LAYERNORM_EPS, Dims, Plan, Task, View
+from gputop.plan.types import LAYERNORM_EPS, Dims, Plan, Task, View, WeightView
 from gputop.session import Session
 
 TINY = parse_workload("tiny")
@@ -177,6 +177,54 @@ def neighbours_key(bind: kernels.Bind, task: Task, memory: Memory, plan: Plan, d
     return (*leak, *bind(task, Altered(memory, view=view), plan, dims))  # type: ignore[arg-type]
 
 
+def over_one_less(bind: kernels.Bind, task: Task, memory: Memory, plan: Plan, dims: Dims) -> Bound:
+    """The variance of d_model numbers divided by d_model - 1."""
+    calls = list(bind(task, memory, plan, dims))
+    mean, spread = (i for i, call in enumerate(calls) if _multiplies(call, 1 / dims.d_model))
+    assert mean < spread
+    variance = memory.scratch("variance", (task.output.rows,))
+    calls[spread] = partial(np.multiply, variance, np.float32(1 / (dims.d_model - 1)), variance)
+    return tuple(calls)
+
+
+def sloped(bind: kernels.Bind, task: Task, memory: Memory, plan: Plan, dims: Dims) -> Bound:
+    """ReLU with a slope of 0.001 below zero."""
+    out = memory.view(task.output)
+
+    def leak() -> None:
+        np.multiply(out, np.where(out < 0, np.float32(0.001), np.float32(1)), out=out)
+
+    return (*no_relu(bind, task, memory, plan, dims), leak)
+
+
+def slightly_off(share: float, where: tuple[int | slice, ...], role: str = "") -> Fault:
+    """Output at `where` off by a share of itself; with `role`, of that vector there."""
+
+    def fault(bind: kernels.Bind, task: Task, memory: Memory, plan: Plan, dims: Dims) -> Bound:
+        out = memory.view(task.output)
+        operand = task.operand(role) if role else None
+        vector = memory.vector(operand) if isinstance(operand, WeightView) else None
+
+        def spoil() -> None:
+            out[where] += np.float32(share) * (out[where] if vector is None else vector[where[-1]])
+
+        return (*bind(task, memory, plan, dims), spoil)
+
+    return fault
+
+
+def rounded_positions(bind: kernels.Bind, task: Task, memory: Memory, plan: Plan, dims: Dims) -> Bound:
+    """Positions without their last four bits."""
+
+    def table(view: Any) -> Any:
+        rows = memory.table(view)
+        if view.tensor != "position":
+            return rows
+        return (rows.view(np.uint32) & np.uint32(0xFFFFFFF0)).view(np.float32)
+
+    return bind(task, Altered(memory, table=table), plan, dims)  # type: ignore[arg-type]
+
+
 GEMM, NORM, ATTEND = "cpu_blas_gemm", "cpu_layernorm", "cpu_blas_attention"
 FAULTS = [
     *((GEMM, phase, "cpu-blas", without("bias"), "missing bias") for phase in ("qkv", "wo", "w1", "w2")),
@@ -190,6 +238,8 @@ FAULTS = [
     *((GEMM, phase, "cpu-blas", short_sum, "short sum") for phase in ("qkv", "wo", "w1", "w2", "head")),
     *((GEMM, phase, "cpu-blas", stale_row, "stale row") for phase in ("qkv", "wo", "w1", "w2", "head")),
     (GEMM, "w1", "cpu-blas", no_relu, "missing relu"),
+    (GEMM, "w1", "cpu-blas", sloped, "relu with a slope below zero"),
+    *((NORM, phase, "cpu-blas", over_one_less, "variance over d - 1") for phase in ("ln1", "ln2", "lnf")),
     *((NORM, phase, "cpu-blas", without("gain"), "missing gain") for phase in ("ln1", "ln2", "lnf")),
     *((NORM, phase, "cpu-blas", without("shift"), "missing shift") for phase in ("ln1", "ln2", "lnf")),
     *((NORM, phase, "cpu-blas", no_eps, "missing eps") for phase in ("ln1", "ln2", "lnf")),
@@ -203,6 +253,41 @@ FAULTS = [
     ("cpu_embed", "embed", "cpu-blas", shifted_positions, "wrong position"),
     ("cpu_embed", "embed", "cpu-blas", stale_row, "stale row"),
 ]
+
+
+SMALL = [
+    (GEMM, "w1", "cpu-blas", slightly_off(5e-5, (5, 8)), "one element 0.005 % off"),
+    (GEMM, "qkv", "cpu-blas", slightly_off(5e-5, (5, 8)), "one element 0.005 % off"),
+    (GEMM, "wo", "cpu-blas", slightly_off(3e-5, (0, 60)), "one element 0.003 % off"),
+    (GEMM, "head", "cpu-blas", slightly_off(1e-4, (0, 200)), "one element 0.01 % off"),
+    (GEMM, "qkv", "cpu-blas", slightly_off(-1e-3, (slice(None), 9), "bias"), "one bias 0.1 % too small"),
+    (NORM, "ln1", "cpu-blas", slightly_off(4e-5, (slice(None), 3)), "one gain 0.004 % off"),
+    (NORM, "ln2", "cpu-blas", slightly_off(4e-5, (3, 3)), "one element 0.004 % off"),
+    (ATTEND, "attention", "cpu-blas", slightly_off(5e-5, (9, 20)), "one element 0.005 % off"),
+    ("cpu_embed", "embed", "cpu-blas", rounded_positions, "positions without their last bits"),
+]
+"""What hides from the norms of rows even in fp32: bounds of elements see it."""
+
+
+@pytest.mark.parametrize(
+    ("entry", "phase", "word", "fault"),
+    [pytest.param(*case[:4], id=f"{case[1]}: {case[4]}") for case in SMALL],
+)
+def test_a_fault_too_small_for_the_norm_of_a_row_is_caught_by_an_elements_bound(
+    monkeypatch: pytest.MonkeyPatch, session: Session, entry: str, phase: str, word: str, fault: Fault
+) -> None:
+    plant(monkeypatch, entry, phase, fault)
+    gate = session.check(parse_word(word))
+    (check,) = (check for check in gate.checks if not check.ok)
+    assert check.site == phase
+    assert check.error is not None
+    assert check.error <= check.tolerance
+    assert check.element is not None
+    assert check.element.bound is not None
+    assert gate.where.startswith(
+        f"{phase} of layer {check.layer}, row {check.element.row}, column {check.element.column}: "
+    )
+    assert "rounding explains" in gate.where
 
 
 @pytest.mark.parametrize(
@@ -387,6 +472,15 @@ def _adds(call: Call, value: float) -> bool:
     return (
         isinstance(call, partial)
         and call.func is np.add
+        and np.isscalar(call.args[1])
+        and call.args[1] == np.float32(value)
+    )
+
+
+def _multiplies(call: Call, value: float) -> bool:
+    return (
+        isinstance(call, partial)
+        and call.func is np.multiply
         and np.isscalar(call.args[1])
         and call.args[1] == np.float32(value)
     )

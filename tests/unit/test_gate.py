@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +12,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gputop.model import activations, weights
+from gputop.model import weights
 from gputop.model.rng import tokens
 from gputop.model.workloads import WORKLOADS
 from gputop.plan.plan_string import parse_word
-from gputop.plan.types import Dims, Kernel, Math, Plan, Step, Task, View, WeightView, Workload
+from gputop.plan.types import Dims, Kernel, Math, Plan, Step, Task, Workload
 from gputop.planner.resolver import Resolver, plan_dims
 from gputop.results.records import Gate, PhaseCheck
-from gputop.validation import gate, reference
+from gputop.validation import compare, gate, phase_check, reference
+from tests.unit.float_pass import CATALOG, FloatPass, Floats, Operands, Spoil, at, unspoilt
 
-Floats = NDArray[np.float32]
-Operands = dict[str, Any]
-Spoil = Callable[[Task, Operands, Any], Any]
-"""(task, operands, right output) -> output: a fault planted into one kernel."""
-
-CATALOG = Resolver.load()
 GPT2_SMALL, _, TINY = WORKLOADS
 
 
@@ -38,49 +33,8 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     reference.references.cache_clear()
 
 
-def elements(view: View) -> NDArray[np.intp]:
-    return view.offset + np.arange(view.rows)[:, None] * view.ld + np.arange(view.columns)
-
-
-@dataclass
-class FloatPass:
-    """A plan in float32, task by task over poisoned buffers, with a fault where one is planted."""
-
-    plan: Plan
-    steps: tuple[Step, ...]
-    keep_layers: bool
-    spoil: Spoil = field(default=lambda task, operands, out: out)
-
-    def run(self, ids: NDArray[np.int32], poison: float) -> Floats:
-        dims = plan_dims(TINY, self.plan)
-        self.memory = {
-            buffer.name: np.full(
-                (activations.slots(buffer, dims, self.keep_layers), buffer.size(dims)), poison, np.float32
-            )
-            for buffer in activations.table(self.plan.prune)
-        }
-        self.memory["tokens"][0] = ids.reshape(-1)
-        for task in (task for step in self.steps for task in step.tasks):
-            operands = {role: self._operand(operand) for role, operand in task.inputs}
-            right = CATALOG.phase(task.site.phase).reference(operands, task, dims)
-            self.memory[task.output.buffer][task.output.slot][elements(task.output)] = self.spoil(
-                task, operands, right
-            )
-        return self.memory["logits"].reshape(dims.batch, -1)
-
-    def read(self, view: View) -> Floats:
-        read: Floats = self.memory[view.buffer][view.slot][elements(view)]
-        return read
-
-    def _operand(self, operand: View | WeightView) -> NDArray[Any]:
-        if isinstance(operand, View):
-            return self.read(operand)
-        whole = weights.reference_tensor(TINY, operand.tensor, operand.layer, self.plan.fold)
-        return whole[operand.start : operand.start + operand.outs].astype(np.float32)
-
-
 def passed(plan: Plan, steps: tuple[Step, ...], spoil: Spoil | None = None) -> FloatPass:
-    return FloatPass(plan, steps, False, spoil) if spoil else FloatPass(plan, steps, False)
+    return FloatPass(TINY, plan, steps, False, spoil or unspoilt)
 
 
 def check_pass(
@@ -102,11 +56,11 @@ def gate_of(word: str, spoil: Spoil | None = None, catalog: Resolver = CATALOG) 
     timed = passed(plan, catalog.steps(plan, dims), spoil)
     kept_steps = catalog.steps(plan, dims, keep_layers=True)
     kept = replace(passed(plan, kept_steps, spoil), keep_layers=True)
-    known: gate.Known = {}
+    known: phase_check.Known = {}
     checks: list[PhaseCheck] = []
     for ids, poison in zip(gate.trace_tokens(TINY, dims), gate.POISONS, strict=True):
         kept.run(ids, poison)
-        checks += gate.check_phases(kept, kept_steps, TINY, plan, dims, known)
+        checks += phase_check.check_phases(kept, kept_steps, TINY, plan, dims, known)
     return gate.combine(check_pass(timed.run, TINY, dims, plan.math), checks)
 
 
@@ -160,15 +114,6 @@ def test_both_token_sets_and_both_poisons_are_run() -> None:
 
 
 # --- planted faults -----------------------------------------------------------------------------------
-
-
-def at(phase: str, change: Callable[[Task, Operands, Any], Any], layer: int = 1) -> Spoil:
-    """The change, in one phase of one layer."""
-
-    def spoil(task: Task, operands: Operands, out: Any) -> Any:
-        return change(task, operands, out) if (task.site.phase, task.layer) == (phase, layer) else out
-
-    return spoil
 
 
 def without(role: str) -> Callable[[Task, Operands, Any], Any]:
@@ -413,7 +358,7 @@ def test_phases_of_a_batch_are_checked_in_every_row() -> None:
     for spoil, wrong in ((None, []), (at("attention", stale), ["attention"])):
         kept = replace(passed(plan, steps, spoil), keep_layers=True)
         kept.run(gate.trace_tokens(TINY, dims)[0], 1e30)
-        checks = gate.check_phases(kept, steps, TINY, plan, dims)
+        checks = phase_check.check_phases(kept, steps, TINY, plan, dims)
         assert [check.site for check in checks if not check.ok] == wrong
     assert next(check.row for check in checks if not check.ok) == 7 * 16 - 1
 
@@ -430,11 +375,11 @@ def test_a_fused_step_is_held_against_its_chained_phases() -> None:
     kept = replace(passed(plan, steps), keep_layers=True)
     kept.run(gate.trace_tokens(TINY, TINY.dims)[0], math.nan)
     kept.memory["xn2"][:] = np.nan
-    checks = {check.site: check for check in gate.check_phases(kept, steps, TINY, plan, TINY.dims)}
+    checks = {check.site: check for check in phase_check.check_phases(kept, steps, TINY, plan, TINY.dims)}
     assert checks["ln2+w1"].ok
     assert checks["ln2@1+w1@1"].ok
     kept.memory["h"][0, 300] += np.float32(0.01)
-    failed = [check for check in gate.check_phases(kept, steps, TINY, plan, TINY.dims) if not check.ok]
+    failed = [check for check in phase_check.check_phases(kept, steps, TINY, plan, TINY.dims) if not check.ok]
     assert next((check.site, check.layer, check.row) for check in failed) == ("ln2+w1", 0, 1)
 
 
@@ -454,19 +399,19 @@ def test_a_second_trace_is_computed_again_only_where_its_bits_differ(monkeypatch
     dims = plan_dims(TINY, plan)
     steps = CATALOG.steps(plan, dims, keep_layers=True)
     kept = replace(passed(plan, steps), keep_layers=True)
-    known: gate.Known = {}
+    known: phase_check.Known = {}
     compared: list[str] = []
-    compare = gate._Checker._compare
+    compare = phase_check._Checker._compare
 
     def counted(self: Any, step: Step, *rest: Any) -> PhaseCheck:
         compared.append(step.site)
         return compare(self, step, *rest)
 
-    monkeypatch.setattr(gate._Checker, "_compare", counted)
+    monkeypatch.setattr(phase_check._Checker, "_compare", counted)
 
     def check() -> tuple[PhaseCheck, ...]:
         compared.clear()
-        return gate.check_phases(kept, steps, TINY, plan, dims, known)
+        return phase_check.check_phases(kept, steps, TINY, plan, dims, known)
 
     first, second = gate.trace_tokens(TINY, dims)
     kept.run(first, math.nan)
@@ -487,11 +432,11 @@ def test_a_second_trace_is_computed_again_only_where_its_bits_differ(monkeypatch
     assert compared == ["w1", "w2"]
 
 
-@pytest.mark.parametrize("at_once", [1, 3 * 16 * 256, gate.MOST_COMPARED])
+@pytest.mark.parametrize("at_once", [1, 3 * 16 * 256, phase_check.MOST_COMPARED])
 def test_the_worst_row_is_found_however_many_are_compared_at_a_time(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gate, "MOST_COMPARED", at_once)
+    monkeypatch.setattr(phase_check, "MOST_COMPARED", at_once)
 
     def worse(task: Task, operands: Operands, out: Any) -> Any:
         spoilt = np.array(out)
@@ -507,11 +452,11 @@ def test_the_worst_row_is_found_however_many_are_compared_at_a_time(
 def test_a_row_whose_few_outputs_cancel_is_no_fault_and_a_wrong_one_is() -> None:
     expected = np.array([[1.0], [-0.7], [1e-4], [0.0]])
     rounded = expected + 1e-8
-    error, _ = gate.worst_row(rounded.astype(np.float64), expected)
+    error, _ = compare.worst_row(rounded.astype(np.float64), expected)
     assert error is not None
     assert error < 1e-6
     missing = expected * [[1], [1], [0], [1]]
-    error, row = gate.worst_row(missing, expected)
+    error, row = compare.worst_row(missing, expected)
     assert row == 2
     assert error is not None
     assert error > 1e-3

@@ -17,7 +17,7 @@ from gputop.model.workloads import parse_workload
 from gputop.plan.plan_string import parse_word
 from gputop.planner.resolver import Resolver, plan_dims
 from gputop.util import heartbeat
-from gputop.validation import gate, reference
+from gputop.validation import gate, phase_check, reference
 
 TINY = parse_workload("tiny")
 CATALOG = Resolver.load()
@@ -72,7 +72,7 @@ def check_phases(word: str) -> Callable[[], object]:
     dims = plan_dims(TINY, made.plan)
     trace = made.trace(gate.trace_tokens(TINY, dims)[0], 0.0)
     steps = CATALOG.steps(made.plan, dims, keep_layers=True)
-    return lambda: gate.check_phases(trace, steps, TINY, made.plan, dims)
+    return lambda: phase_check.check_phases(trace, steps, TINY, made.plan, dims)
 
 
 TRANSPOSED = CATALOG.resolve(parse_word("cpu-transposed,fold=on"), TINY.dims, "cpu")

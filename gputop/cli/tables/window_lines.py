@@ -124,7 +124,17 @@ def gate_words(gate: Gate) -> str:
     if worst is not None:
         of = f"{units.scientific(worst.error)} of {units.scientific(worst.tolerance)}"
         phases = f"worst phase {worst.site} {of}"
-    return joined(f"gate {gate.status}", logits and f"logits {logits}", error, phases)
+    return joined(f"gate {gate.status}", logits and f"logits {logits}", error, phases, _worst_element(gate))
+
+
+def _worst_element(gate: Gate) -> str:
+    """The element nearest to its bound; empty where none were looked at."""
+    found = [(check.site, check.element) for check in gate.checks if check.element is not None]
+    if not found:
+        return ""
+    site, element = max(found, key=lambda pair: pair[1].share)
+    of = f"{units.scientific(element.error)} of {units.scientific(element.bound)} that rounding explains"
+    return f"worst element {site} row {element.row} column {element.column} {of}"
 
 
 def _header(window: Window, lane: PlanResult | None, terminal: Terminal) -> list[str]:

@@ -1,0 +1,83 @@
+"""How far rounding alone can move each output of a phase: the bounds that the gate holds elements to.
+
+Every product and every addition of a kernel is rounded; which order a kernel adds in is its own business.
+The bounds here hold for any order, and they follow from the operands alone.
+
+**A sum of products**, p = sum over k of a_k w_k, with n terms. Let R = sqrt(sum (a_k w_k)^2).
+
+*Operands.* TF32 keeps 11 significant bits of each operand and bf16 keeps 8. Rounded to nearest, a relative
+error lies in [-h, h] with h = 2^-11 or 2^-8; truncated, as tensor cores do with fp32 bits in TF32, it lies
+in [-2h, 0]. Both are a constant of at most h plus a part in [-h, h]. For two operands the constants move p
+by at most 2h |p|, and the mean of the parts by as much again. What is left changes each a_k w_k by at most
+2h |a_k w_k|, so by
+
+    2h sum |a_k w_k| <= 2h sqrt(n) R                (Cauchy and Schwarz)
+
+in the worst case, in which all errors push the same way. If they are independent of each other,
+Hoeffding's inequality says that they exceed c * 2h R with a probability below 2 exp(-c^2): 5e-16 for c =
+DEVIATIONS = 6. The bound is the smaller of the two: the worst case up to 36 terms, the improbable case
+beyond. The worst case of 3072 terms would be 55 R and let a missing product pass, of which one is R / 55.
+
+*Additions.* Each of n additions in fp32 rounds a partial sum by at most u = 2^-24 of it. A partial sum of
+terms with random signs is of the size of R, one of terms with equal signs at most |p|, so by the same
+inequality (Higham and Mary 2019, SIAM Journal on Scientific Computing 41, for sums of roundings) the sum
+moves by at most c sqrt(n) u (R + |p|), c = 6. Fewer additions in a row (tiles, splits of the inner axis,
+warps whose sums are added in order) round less. This covers the rounding of each product too, where no
+fused multiply-add spares it, and weights that a fold stored with one rounding.
+
+**After the sum** come a bias, ReLU and a residual, each with at most 2u of the magnitudes that it adds. ReLU
+makes [0, v + e] of an input that may lie between v - e and v + e; where v + e < 0 nothing but 0 is right, so
+that a slope below zero shows however small it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gputop.plan.types import Math
+
+if TYPE_CHECKING:
+    from gputop.plan.types import Array
+
+UNIT = 2.0**-24
+"""u: the largest relative error of one rounding to fp32, in which every activation is stored."""
+HALF_RANGE: Mapping[Math, float] = {"fp32": 0.0, "tf32": 2.0**-11, "bf16": 2.0**-8}
+"""h: of an operand of a product, by the math of the products. fp32 operands are used as they are."""
+DEVIATIONS = 6.0
+"""c: how improbable the sum of many independent roundings is that a bound excludes."""
+
+
+def sum_error(root: Array, total: Array, terms: int, math_: Math) -> Array:
+    """How far the roundings of a sum of products move it (see above).
+
+    `root`: R; `total`: p; `terms`: n; `math_`: of the products.
+    """
+    operands = 2 * HALF_RANGE[math_]
+    additions = DEVIATIONS * math.sqrt(terms) * UNIT
+    apart = operands * min(math.sqrt(terms), DEVIATIONS) + additions
+    return apart * root + (2 * operands + additions) * abs(total)
+
+
+def root_of_squares(a: Array, b: Array) -> Array:
+    """R of each element of a @ b. In float32, for speed: six digits are enough of a bound."""
+    # Rows of tiny numbers would have squares below the smallest float32.
+    scale = np.maximum(abs(a).max(axis=-1, keepdims=True), np.finfo(np.float64).tiny)
+    squares = np.square((a / scale).astype(np.float32)) @ np.square(b.astype(np.float32))
+    return np.asarray(np.sqrt(squares) * scale)
+
+
+def product(
+    a: Array, w: Array, slack_a: Array | None, slack_w: Array | None, math_: Math
+) -> tuple[Array, Array]:
+    """a @ w and how far rounding moves each element; `slack_a`, `slack_w`: how far the operands are off."""
+    total = a @ w
+    error = sum_error(root_of_squares(a, w), total, a.shape[-1], math_)
+    if slack_a is not None:
+        error = error + slack_a @ abs(w)
+    if slack_w is not None:
+        error = error + abs(a) @ slack_w
+    return total, error
