@@ -256,12 +256,6 @@ class Rounded:
     """How far an element may lie below its value; at least 0."""
     above: Array
 
-    @property
-    def slack(self) -> Array:
-        """The larger of both distances."""
-        larger: Array = self.below + (self.above - self.below).clip(0.0)
-        return larger
-
 
 @dataclass(frozen=True, slots=True)
 class Phase:

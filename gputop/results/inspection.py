@@ -252,6 +252,9 @@ def _checked(inspection: Inspection) -> Iterator[str]:
     for check in inspection.checks:
         error = scientific(check.error)
         yield f"this phase, layer {check.layer}: {error} of {check.tolerance:.0e} allowed"
+        if (element := check.element) is not None:
+            place = f"element {element.row}, {element.column} of layer {element.layer}"
+            yield f"{place}: {scientific(element.error)} of {scientific(element.bound)} by rounding"
 
 
 def inspection_record(inspection: Inspection) -> Mapping[str, object]:

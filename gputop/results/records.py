@@ -117,6 +117,7 @@ class ElementCheck:
     """|out - expected|."""
     bound: float | None
     """The largest error that rounding explains (phases/rounding.py); None where it explains any."""
+    layer: int = 0
 
     @property
     def ok(self) -> bool:
@@ -132,10 +133,11 @@ class ElementCheck:
 
 @dataclass(frozen=True, slots=True)
 class PhaseCheck:
-    """Worst row and worst element of one task's output against float64 on the task's own inputs."""
+    """Worst row and worst element of a site's output against float64 on the task's own inputs."""
 
     site: str
     layer: int
+    """Of the worst row; the worst element may be in another."""
     error: float | None
     """||row - expected|| / ||expected|| of the worst row. None: not finite."""
     tolerance: float
@@ -146,8 +148,32 @@ class PhaseCheck:
 
     @property
     def ok(self) -> bool:
-        rows = self.error is not None and self.error <= self.tolerance
-        return rows and (self.element is None or self.element.ok)
+        return self._rows_ok and (self.element is None or self.element.ok)
+
+    @property
+    def fault(self) -> str:
+        """What is wrong, where and by how much: a row's norm, else an element. Empty if nothing is."""
+        if not self._rows_ok:
+            place = f"{self.site} of layer {self.layer}, row {self.row}"
+            return beyond(place, self.error, self.tolerance)
+        if self.element is None or self.element.ok:
+            return ""
+        return (
+            f"{self.site} of layer {self.element.layer}, row {self.element.row}, "
+            f"column {self.element.column}: {self.element.error:.2g} from float64, "
+            f"rounding explains {self.element.bound or 0:.2g}"
+        )
+
+    @property
+    def _rows_ok(self) -> bool:
+        return self.error is not None and self.error <= self.tolerance
+
+
+def beyond(place: str, error: float | None, tolerance: float) -> str:
+    """What is wrong at a place, and what would be allowed. `error`: None if it is not finite."""
+    if error is None:
+        return f"{place}: not finite"
+    return f"{place}: {error:.2g} from float64, allowed {tolerance:g}"
 
 
 @dataclass(frozen=True, slots=True)

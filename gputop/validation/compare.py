@@ -63,10 +63,3 @@ def badness(check: PhaseCheck) -> float:
 def within(error: float | None, tolerance: float) -> bool:
     """Whether an error is finite and allowed."""
     return error is not None and error <= tolerance
-
-
-def sentence(place: str, error: float | None, tolerance: float) -> str:
-    """What is wrong there, and what would be allowed."""
-    if error is None:
-        return f"{place}: not finite"
-    return f"{place}: {error:.2g} from float64, allowed {tolerance:g}"

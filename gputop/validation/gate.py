@@ -18,8 +18,8 @@ import numpy as np
 from gputop.model.rng import tokens
 from gputop.model.weights import TENSORS
 from gputop.plan.types import Dims, Math, Workload
-from gputop.results.records import Gate, GateStatus, PhaseCheck
-from gputop.validation.compare import badness, sentence, within, worst_row
+from gputop.results.records import Gate, GateStatus, PhaseCheck, beyond
+from gputop.validation.compare import within, worst_row
 from gputop.validation.phase_check import MOST_COMPARED
 from gputop.validation.reference import MOST_SCORES, SEQUENCES_AT_ONCE, references
 
@@ -106,7 +106,7 @@ def judge_pass(
         errors.append(error)
         if not within(error, tolerance):
             place = f"logits of token set {token_set}, sequence {row}, "
-            faults.append(sentence(f"{place}buffers poisoned with {POISONS[token_set]:g}", error, tolerance))
+            faults.append(beyond(f"{place}buffers poisoned with {POISONS[token_set]:g}", error, tolerance))
     if bitwise_row_invariant and (moved := _first_unlike(outs[0][:-1], outs[1][1:])) is not None:
         faults.append(
             f"logits of one sequence differ in their bits at places {moved} and {moved + 1} of the batch"
@@ -145,7 +145,7 @@ class GatedPass:
             place = f"logits of a timed pass, token set {token_set}"
             error, row = worst_row(logits, _expected(self.workload, self.dims)[token_set])
             if not within(error, PASS_TOLERANCES[self.math]):
-                return sentence(f"{place}, sequence {row}", error, PASS_TOLERANCES[self.math])
+                return beyond(f"{place}, sequence {row}", error, PASS_TOLERANCES[self.math])
             if self.repeats_bits:
                 return f"{place}, sequence {moved}: not the bits that the gated pass gave"
         return ""
@@ -163,14 +163,19 @@ def combine(pass_gate: Gate, checks: Sequence[PhaseCheck]) -> Gate:
     where = [pass_gate.where] if pass_gate.where else []
     if failed:
         more = f" (and {len(failed) - 1} more checks)" if len(failed) > 1 else ""
-        where.insert(0, f"{_fault_of(failed[0])}{more}")
+        where.insert(0, f"{failed[0].fault}{more}")
     passed: GateStatus = "PASS" if checks else "PASS pass-only"
     status: GateStatus = passed if pass_gate.ok and not failed else "FAIL"
-    worst: dict[str, PhaseCheck] = {}
-    for check in checks:
-        if check.site not in worst or badness(check) > badness(worst[check.site]):
-            worst[check.site] = check
-    return replace(pass_gate, status=status, checks=tuple(worst.values()), where="; ".join(where))
+    sites = dict.fromkeys(check.site for check in checks)
+    worst = tuple(_worst_of_site([check for check in checks if check.site == site]) for site in sites)
+    return replace(pass_gate, status=status, checks=worst, where="; ".join(where))
+
+
+def _worst_of_site(checks: Sequence[PhaseCheck]) -> PhaseCheck:
+    """The check with the worst row, with the worst element of all."""
+    row = max(checks, key=lambda check: math.inf if check.error is None else check.error / check.tolerance)
+    elements = [check.element for check in checks if check.element is not None]
+    return replace(row, element=max(elements, key=lambda element: element.share, default=None))
 
 
 def _first_unlike(a: Floats, b: Floats) -> int | None:
@@ -183,15 +188,3 @@ def _first_unlike(a: Floats, b: Floats) -> int | None:
 def _worst(errors: Sequence[float | None]) -> float | None:
     known = [error for error in errors if error is not None]
     return max(known) if len(known) == len(errors) else None
-
-
-def _fault_of(check: PhaseCheck) -> str:
-    """What a failed check found, in a sentence: of its rows' norms, else of its elements."""
-    place = f"{check.site} of layer {check.layer}, row"
-    if check.element is None or not within(check.error, check.tolerance):
-        return sentence(f"{place} {check.row}", check.error, check.tolerance)
-    element = check.element
-    return (
-        f"{place} {element.row}, column {element.column}: {element.error:.2g} from float64, "
-        f"rounding explains {element.bound or 0:.2g}"
-    )

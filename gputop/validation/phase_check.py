@@ -127,7 +127,7 @@ class _Checker:
             else:
                 # Seen by nobody: the next task reads it as rounded as it may be.
                 chain.write(small.output, rounded.value)
-                slack.write(small.output, rounded.slack)
+                slack.write(small.output, np.maximum(rounded.below, rounded.above))
         tolerance = max(self._phases[t.site.phase].tolerances[self._math(step, t)] for t in step.tasks)
         found = []
         for view, out in outs.items():
@@ -135,7 +135,7 @@ class _Checker:
             worst = _worst_of(out[different], expected[view], [alike[sequence] for sequence in different])
             row, element = _place(worst.row, different, out), worst.element
             if element is not None:
-                element = replace(element, row=_place(element.row, different, out))
+                element = replace(element, row=_place(element.row, different, out), layer=task.layer)
             found.append(PhaseCheck(step.site, task.layer, worst.error, tolerance, row, element))
         return max(found, key=badness)
 

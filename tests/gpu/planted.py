@@ -360,7 +360,75 @@ MASKS = (
     ),
 )  # fmt: skip
 
-FAULTS = (*MISSING_BARRIERS, *STALE, *SKIPPED, *ZEROED, *LEAKS, *FOLDS, *MASKS)
+TENSOR = "oracle-tf32"
+"""Products of the library in TF32; all else is ours, in fp32."""
+NORM, NORM_ROW = "layernorm/01_warp_per_row.cu", "include/layernorm_row.cuh"
+STORE = "pointwise/01_store.cu"
+CUT_TO_BF16 = """for (int i = 0; i < M_FRAGMENTS; ++i)
+            for (int j = 0; j < N_FRAGMENTS; ++j)
+                for (int h = 0; h < 4; ++h)
+                    acc[i][j][h] = __uint_as_float(__float_as_uint(acc[i][j][h]) & 0xffff0000u);
+        """
+
+IN_TF32 = (
+    Fault("bias missing in 4 columns", STORE, ("if (args.bias)", "if (args.bias && column >= 4)"),
+          TENSOR, "qkv" + FIRST),
+    Fault("one element doubled", STORE,
+          ("*c = value;", "*c = row == 5 && column == 7 ? 2.0f * value : value;"), TENSOR, "qkv" + FIRST),
+    Fault("one element of each row 10 % off", STORE,
+          ("*c = value;", "*c = row == column ? 1.1f * value : value;"), TENSOR, "qkv" + FIRST),
+    Fault("residual missing in 4 elements of one row", STORE,
+          ("if (args.residual)", "if (args.residual && !(row == 9 && column / 4 == 10))"),
+          TENSOR, "wo" + FIRST),
+    Fault("eps left out", NORM, ("args.columns + args.eps)", "args.columns)"), TENSOR, "ln1" + FIRST,
+          file=NORM_ROW),
+    Fault("scale 1 % off", NORM, ("(x[i] - mean) * scale;", "(x[i] - mean) * scale * 1.01f;"),
+          TENSOR, "ln1" + FIRST, file=NORM_ROW),
+    Fault("scale 5 % off", "attention/14_flash_tensor.cu",
+          ("score[i][j] * args.scale", "score[i][j] * args.scale * 1.05f"),
+          FLASH_TENSOR, "attention" + FIRST),
+    Fault("sums cut to bf16", "gemm/11_k_major.cu",
+          ("stage = stage + 1 == STAGES ? 0 : stage + 1;\n        fetch_stage",
+           f"{CUT_TO_BF16}stage = stage + 1 == STAGES ? 0 : stage + 1;\n        fetch_stage"),
+          K_MAJOR, "w1" + FIRST),
+    Fault("parts' totals not rescaled", "attention/14_flash_tensor.cu",
+          ("partials.row_sum[warp][query] * rescale;", "partials.row_sum[warp][query];"),
+          FLASH_TENSOR, "attention" + FIRST, file="include/flash_split_kv.cuh"),
+)  # fmt: skip
+"""What the norm of a row sees in TF32."""
+
+SLIGHT = (
+    Fault("variance over d - 1", NORM, ("/ args.columns + args.eps", "/ (args.columns - 1) + args.eps"),
+          TENSOR, "ln1" + FIRST, file=NORM_ROW),
+    Fault("stored in TF32", NORM,
+          ("out[i] = value;", "out[i] = __uint_as_float(__float_as_uint(value) & 0xffffe000u);"),
+          TENSOR, "ln1" + FIRST, file=NORM_ROW),
+    Fault("one gain 0.02 % off", NORM,
+          ("value *= args.gain[i];", "value *= i == 3 ? args.gain[i] * 1.0002f : args.gain[i];"),
+          TENSOR, "ln1" + FIRST, file=NORM_ROW),
+    Fault("positions cut to TF32", "embed/01_gather.cu",
+          ("args.position[position * args.columns + column];",
+           "__uint_as_float(__float_as_uint(args.position[position * args.columns + column])"
+           " & 0xffffe000u);"),
+          TENSOR, "embed" + FIRST, file="include/embed_element.cuh"),
+    Fault("ReLU with a slope of 0.001 below zero", STORE,
+          ("fmaxf(value, 0.0f)", "fmaxf(value, 0.001f * value)"), TENSOR, "w1" + FIRST),
+    Fault("one element of each row 1 % off", STORE,
+          ("*c = value;", "*c = row == column ? 1.01f * value : value;"), TENSOR, "qkv" + FIRST),
+    Fault("last product missing in one column", "gemm/11_k_major.cu",
+          ("store(args, x, row, column);",
+           "const int last = args.inner - 1;\n"
+           "const float product = args.a[row * args.lda + last] * args.w[column * args.ldw + last];\n"
+           "store(args, column == 200 ? x - product : x, row, column);"),
+          K_MAJOR, "w1" + FIRST),
+    Fault("scores' scale 0.1 % off beside tensor cores", "attention/07_parallel.cu",
+          ("dot * args.scale;", "dot * args.scale * 1.001f;"),
+          "oracle-tf32,attention:attention_parallel", "attention" + FIRST),
+)  # fmt: skip
+"""What hides below what TF32 may do to a row: for bounds of elements, and for fp32's tolerance where no
+tensor core is at work."""
+
+FAULTS = (*MISSING_BARRIERS, *STALE, *SKIPPED, *ZEROED, *LEAKS, *FOLDS, *MASKS, *IN_TF32, *SLIGHT)
 
 
 def lapse(name: str, source: str, threads: str, at: str, fails: str, word: str, constant: str) -> Fault:

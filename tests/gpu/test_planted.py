@@ -19,7 +19,7 @@ from gputop.planner.resolver import Resolver, plan_dims
 from gputop.results.records import Gate
 from gputop.session.session import Session
 from tests.gpu.plans import STANDARD, catalog, gate_of
-from tests.gpu.planted import FAULTS, LAPSES, MISSING_BARRIERS, STALE, Fault, altered, planted
+from tests.gpu.planted import FAULTS, LAPSES, MISSING_BARRIERS, SLIGHT, STALE, Fault, altered, planted
 
 LATE = tuple(fault for fault in MISSING_BARRIERS if fault.late is not None)
 RACY = MISSING_BARRIERS[0]
@@ -54,6 +54,16 @@ def test_the_gate_catches_a_fault_and_says_where(tmp_path: Path, fault: Fault) -
     gate = gate_on(fault.word, planted(tmp_path, fault))
     assert gate.status == "FAIL"
     assert gate.where.startswith(fault.where)
+
+
+@pytest.mark.parametrize("fault", SLIGHT, ids=lambda fault: fault.id)
+def test_a_slight_fault_hides_from_the_norms_of_rows_in_tf32(tmp_path: Path, fault: Fault) -> None:
+    """Else it would not show what bounds of elements, and fp32's tolerance beside tensor cores, are for."""
+    gate = gate_on(fault.word, planted(tmp_path, fault))
+    site = fault.where.partition(" ")[0]
+    (check,) = (check for check in gate.checks if check.site == site)
+    assert check.error is not None
+    assert check.error <= catalog().phase(site).tolerances["tf32"]
 
 
 @pytest.mark.parametrize("fault", LAPSES, ids=lambda fault: fault.id)

@@ -25,6 +25,7 @@ from gputop.results.records import (
     Comparison,
     Delta,
     DeviceFacts,
+    ElementCheck,
     Gate,
     Health,
     PhaseCheck,
@@ -105,7 +106,20 @@ def test_the_gate_is_said_with_its_logits_and_errors() -> None:
     assert "logits 0.095916 0.033000" in words
     assert "pass error 2.0e-07 of 1.0e-05 allowed" in words
     assert "worst phase w2 3.0e-07 of 1.0e-05" in words
+    assert "element" not in words, "an old recording looked at none"
     assert "phases not checked" in gate_words(replace(PASS, checks=()))
+
+
+def test_the_gate_says_which_element_is_nearest_to_its_bound() -> None:
+    near, nearer = ElementCheck(3, 40, 1e-6, 9e-6, layer=1), ElementCheck(5, 7, 2e-4, 4e-4, layer=2)
+    checks = (
+        PhaseCheck("qkv", 0, 4e-7, 1e-5, 1, near),
+        PhaseCheck("w2", 1, 3e-7, 1e-5, 2, nearer),
+        PhaseCheck("lnf", 0, 1e-7, 1e-5, 0, ElementCheck(0, 0, 1.0, None)),
+    )
+    words = gate_words(replace(PASS, checks=checks))
+    assert "worst phase qkv 4.0e-07 of 1.0e-05" in words
+    assert "worst element w2 row 5 column 7 2.0e-04 of 4.0e-04 that rounding explains" in words
 
 
 def test_no_gate_no_time() -> None:

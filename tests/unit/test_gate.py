@@ -18,7 +18,7 @@ from gputop.model.workloads import WORKLOADS
 from gputop.plan.plan_string import parse_word
 from gputop.plan.types import Dims, Kernel, Math, Plan, Step, Task, Workload
 from gputop.planner.resolver import Resolver, plan_dims
-from gputop.results.records import Gate, PhaseCheck
+from gputop.results.records import ElementCheck, Gate, PhaseCheck
 from gputop.validation import compare, gate, phase_check, reference
 from tests.unit.float_pass import CATALOG, FloatPass, Floats, Operands, Spoil, at, unspoilt
 
@@ -478,6 +478,25 @@ def test_combine_keeps_the_worst_of_each_site_and_names_the_first_that_failed() 
     assert outcome.status == "FAIL"
     assert outcome.checks == (checks[1], checks[2])
     assert outcome.where == "w1 of layer 1, row 5: 2e-05 from float64, allowed 1e-05 (and 2 more checks)"
+
+
+def test_combine_keeps_the_worst_element_of_each_site_wherever_it_is() -> None:
+    checks = (
+        PhaseCheck("w1", 0, 5e-6, 1e-5, 4, ElementCheck(4, 0, 1e-6, 1e-5, layer=0)),
+        PhaseCheck("w1", 1, 1e-6, 1e-5, 5, ElementCheck(6, 9, 3e-5, 1e-5, layer=1)),
+        PhaseCheck("w1", 2, 2e-6, 1e-5, 5, ElementCheck(7, 1, 0.0, 0.0, layer=2)),
+    )
+    outcome = gate.combine(PASSED, checks)
+    (worst,) = outcome.checks
+    assert (worst.layer, worst.error, worst.element) == (0, 5e-6, checks[1].element)
+    assert not worst.ok
+    assert outcome.where == "w1 of layer 1, row 6, column 9: 3e-05 from float64, rounding explains 1e-05"
+
+
+def test_an_element_that_may_not_differ_at_all_is_the_worst_that_does() -> None:
+    assert ElementCheck(0, 0, 1e-30, 0.0).share == math.inf
+    assert ElementCheck(0, 0, 0.0, 0.0).share == 0
+    assert ElementCheck(0, 0, 1e30, None).ok
 
 
 def test_a_failed_pass_stays_failed_whatever_the_phases_say() -> None:

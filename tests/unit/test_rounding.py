@@ -179,7 +179,7 @@ def test_below_zero_relu_allows_nothing_but_zero() -> None:
 def test_what_a_kernel_keeps_to_itself_may_be_rounded_too(math: Math) -> None:
     """A layernorm fused with the product behind it is within the chained bounds, not the product's own."""
     rng = np.random.default_rng(5)
-    x = (rng.standard_normal((4, 256)) + 3000).astype(np.float32)
+    x = (rng.standard_normal((4, 256)) + 100).astype(np.float32)
     w = rng.uniform(-0.05, 0.05, (32, 256)).astype(np.float32)
     operand, add = OPERANDS[math][0], FP32_SUMS[0]
     inside = emulated.layernorm(x, None, None, LAYERNORM_EPS, add)
@@ -187,7 +187,7 @@ def test_what_a_kernel_keeps_to_itself_may_be_rounded_too(math: Math) -> None:
     norm = layernorm.rounded(exact({"x": x}), {}, task("ln2", 4, 256), ANY, math)
     chained = partial(gemm.rounded, {"a": norm.value, "w": w.astype(np.float64)})
     asked = task("w1", 4, 32, 256)
-    assert worst_element(out, chained({"a": norm.slack}, asked, ANY, math)).ok
+    assert worst_element(out, chained({"a": norm.above}, asked, ANY, math)).ok
     if math == "fp32":
         assert not worst_element(out, chained({}, asked, ANY, math)).ok
 

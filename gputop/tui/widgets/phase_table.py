@@ -281,9 +281,7 @@ def failure(state: State) -> Text:
     text.append(f"{lane.gate.where}\n", Style(color=TEXT))
     wrong = [check for check in lane.gate.checks if not check.ok]
     for check in wrong if len(wrong) > 1 else ():
-        error = "not finite" if check.error is None else f"{check.error:.1e}"
-        text.append(f"  {check.site}, layer {check.layer}: {error}", Style(color=BAD))
-        text.append(f", allowed {check.tolerance:.0e}\n", Style(color=MUTED))
+        text.append(f"  {check.fault}\n", Style(color=BAD))
     text.append("\nChoose another rung, or flip back what was changed last.", Style(color=MUTED))
     return text
 
