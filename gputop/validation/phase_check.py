@@ -264,8 +264,9 @@ def _worst_of(out: Floats, expected: Rounded, alike: Sequence[int]) -> _Worst:
 
 def _place(row: int, different: Sequence[int], out: Floats) -> int:
     """A row of the `different` sequences as a row of all of them in `out` [sequences, rows, columns]."""
-    sequence, own = divmod(row, out.shape[1])
-    return different[sequence] * out.shape[1] + own
+    rows = int(out.shape[1])
+    sequence, own = divmod(row, rows)
+    return different[sequence] * rows + own
 
 
 def _per_sequence(rows: NDArray[Any], sequences: int) -> NDArray[Any]:
