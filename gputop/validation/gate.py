@@ -75,11 +75,11 @@ def _kinds(batch: int) -> int:
 def need_bytes(dims: Dims) -> int:
     """Host memory that both gates take at most, beside what the pass itself does.
 
-    In float64: the sequences of a reference pass or a trace with their widest activations, a tensor before
-    and after its fold, and a few blocks of what is compared.
+    In float64: the sequences of a reference pass or a trace with their widest activations and the bounds of
+    those, a tensor before and after its fold, and a few blocks of what is compared.
     """
     sequences = max(min(dims.batch + 1, SEQUENCES_AT_ONCE), min(dims.batch, _kinds(dims.batch)))
-    activations = sequences * dims.seq * (8 * dims.d_model + 3 * dims.d_ff)
+    activations = sequences * dims.seq * (8 * dims.d_model + 6 * dims.d_ff)
     tensors = 3 * max(math.prod(tensor.shape(dims)) for tensor in TENSORS)
     return (activations + tensors + 8 * (MOST_COMPARED + MOST_SCORES)) * np.float64().nbytes
 
