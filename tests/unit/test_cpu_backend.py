@@ -284,8 +284,8 @@ def test_memory_needed_is_what_preparing_and_both_gates_take(
     sizes: tuple[int, ...], word: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or a batch that `fits` would be ended by the kernel, together with who knows what else."""
-    for module in (gate, phase_check):
-        monkeypatch.setattr(module, "MOST_COMPARED", 1 << 12)
+    for module in ("validation.gate", "validation.phase_check"):
+        monkeypatch.setattr(f"gputop.{module}.MOST_COMPARED", 1 << 12)
     for module in ("validation.gate", "validation.reference", "phases.attention"):
         monkeypatch.setattr(f"gputop.{module}.MOST_SCORES", 1 << 12)
     monkeypatch.setattr("gputop.backends.cpu.warmup.EARLY_BYTES", 0)
