@@ -20,7 +20,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-ver
 # What pip does for a package that it copies: the first start has not to wait for it.
 COMPILE := $(BIN)/python -m compileall -q gputop phases
 
-.PHONY: run test lint compile-all gpu-check findings screenshots dist types clean
+.PHONY: run test lint compile-all readme gpu-check findings screenshots dist types clean
 
 run: $(RUN_STAMP) $(if $(EXTRAS),,$(GPU_STAMP))
 	@$(BIN)/gputop $(ARGS)
@@ -38,6 +38,10 @@ lint: $(DEV_STAMP) types
 # Every kernel for every architecture, without a GPU; `make test` compiles for the lowest and for sm_90.
 compile-all: $(DEV_STAMP)
 	$(BIN)/python -m pytest -q tests/compile --all-archs
+
+# Every command that README shows, on the cpu backend.
+readme: $(DEV_STAMP)
+	$(BIN)/python -m tests.readme_commands
 
 # Everything that needs a GPU: make gpu-check EXTRAS=cuda13. Results lie in build/gpu.
 gpu-check: $(DEV_STAMP) $(if $(EXTRAS),$(RUN_STAMP))
