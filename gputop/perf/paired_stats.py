@@ -28,7 +28,11 @@ MIN_ROUNDS = 8
 WIDEST_SAME = 0.1
 """|log ratio|: where copies of one plan differ by more, two plans within that are not known to be alike."""
 MIN_ROUNDS_TO_STOP = 12
-"""A spread estimated from fewer rounds is too often small by chance to stop a window on."""
+"""A spread estimated from fewer rounds is too often small by chance to stop a window on, or to call two plans
+the same."""
+COPIES_KNOWN = 0.005
+"""Half width of a log ratio: copies whose difference is known no better say nothing of how alike two plans
+are. At least half the backend's own minimum."""
 ONE_PLAN_HALF_WIDTH = 0.01
 """Relative half width at which the time of a single plan is known well enough."""
 STILL_ROUNDS, STILL_SPREAD = 5, 0.003
@@ -88,6 +92,19 @@ class Paired:
     @property
     def ratio_hi(self) -> float | None:
         return _exp(self.hi)
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """What independently prepared copies of one plan differ by, as |log ratio|."""
+
+    apart: float
+    """FASTER and SLOWER lie beyond it. Noise of the copies makes it larger: the careful side."""
+    same: float | None
+    """SAME lies within it. Only of copies that this window knows well, so that noise can't widen it; None if
+    there are none."""
+    unknown: str = ""
+    """Why `same` is None, as a clause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,25 +217,59 @@ def aa_floor(copies: Sequence[Paired], minimum: float) -> float:
     return max(least, float(np.quantile(effects, 0.99)), float(np.median(effects + half_widths)), predicted)
 
 
-def verdict(result: Paired, floor: float) -> tuple[Verdict, str]:
+def same_within(copies: Sequence[Paired], minimum: float) -> tuple[float | None, str]:
+    """The |log ratio| within which two plans of a window are the same, or None and why it is not known.
+
+    `copies`: only those of this window. It is their `aa_floor`, if each was sampled for at least
+    `MIN_ROUNDS_TO_STOP` rounds and is known to `COPIES_KNOWN`, or to half of `minimum`. Otherwise their noise
+    would widen it, and a noisy window would call plans the same that are not.
+    """
+    known = [copy for copy in copies if copy.effect is not None and not copy.reason]
+    if not known:
+        return None, "no copy of a plan was measured in this window"
+    rounds, half_width = min(copy.n for copy in known), max(copy.half_width for copy in known)
+    if rounds < MIN_ROUNDS_TO_STOP:
+        return None, f"copies were measured for {rounds} of at least {MIN_ROUNDS_TO_STOP} rounds"
+    if half_width > copies_known(minimum):
+        return None, f"what copies differ by is known to +-{_percent(half_width)} only"
+    return aa_floor(known, minimum), ""
+
+
+def copies_known(minimum: float) -> float:
+    """The half width to which copies must be known before anything is called the same."""
+    return max(COPIES_KNOWN, minimum / 2)
+
+
+def verdict(result: Paired, floor: Floor) -> tuple[Verdict, str]:
     """What an interval says against the A/A floor, and for UNRESOLVED why (else an empty sentence).
 
-    FASTER: b is faster than a by more than the floor, wherever in the interval the truth lies; SLOWER
-    likewise; SAME: the whole interval lies within the floor, which is no wider than `WIDEST_SAME`.
+    FASTER: b is faster than a by more than copies differ by, wherever in the interval the truth lies; SLOWER
+    likewise. SAME: the whole interval lies within what copies are known to differ by in this window, which
+    is no wider than `WIDEST_SAME`, and has at least `MIN_ROUNDS_TO_STOP` rounds.
     """
     if result.reason:
         return "UNRESOLVED", result.reason
-    if result.lo > floor:
+    if result.lo > floor.apart:
         return "FASTER", ""
-    if result.hi < -floor:
+    if result.hi < -floor.apart:
         return "SLOWER", ""
-    if -floor <= result.lo and result.hi <= floor:
-        if floor > WIDEST_SAME:
-            return "UNRESOLVED", f"too restless to tell: within the {floor_words(floor)}"
-        return "SAME", ""
-    if result.lo < -floor and result.hi > floor:
+    if result.lo < -floor.apart and result.hi > floor.apart:
         return "UNRESOLVED", f"spread too wide: {_spread(result.half_width)}"
-    return "UNRESOLVED", f"interval crosses the {floor_words(floor)}"
+    if not _within(result, floor.apart):
+        return "UNRESOLVED", f"interval crosses the {floor_words(floor.apart)}"
+    if floor.same is None:
+        return "UNRESOLVED", floor.unknown
+    if result.n < MIN_ROUNDS_TO_STOP:
+        return "UNRESOLVED", f"too few rounds to be the same: {result.n} of at least {MIN_ROUNDS_TO_STOP}"
+    if not _within(result, floor.same):
+        return "UNRESOLVED", f"interval crosses the {floor_words(floor.same)} of this window"
+    if floor.apart > WIDEST_SAME:
+        return "UNRESOLVED", f"too restless to tell: within the {floor_words(floor.apart)}"
+    return "SAME", ""
+
+
+def _within(result: Paired, floor: float) -> bool:
+    return -floor <= result.lo and result.hi <= floor
 
 
 def floor_words(floor: float) -> str:

@@ -98,6 +98,8 @@ class LadderEntry:
     aa_floor: float | None = None
     """|log ratio| that two copies of one plan reach, to which `verdict` was held; None where there is no
     rung before, and in recordings older than it."""
+    same_within: float | None = None
+    """As of `Delta`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 
-from gputop.perf.paired_stats import CONFIDENCE, Paired, student, verdict
+from gputop.perf.paired_stats import CONFIDENCE, Floor, Paired, student, verdict
 from gputop.results.records import Comparison, Delta
 
 
@@ -56,10 +56,13 @@ def _pool(deltas: Sequence[Delta]) -> Delta:
     mean = _pooled_mean(effects, variances)
     # Copies may differ by the floor in every window, so their weighted mean may by the floors' mean.
     floor = _mean([delta.aa_floor for delta, _, _ in known], mean.weights)
+    alike = [(delta.same_within, weight) for (delta, _, _), weight in zip(known, mean.weights, strict=True)]
+    told = [(within, weight) for within, weight in alike if within is not None]
+    same = min(floor, _mean(*zip(*told, strict=True))) if told else None
     effect, half_width = mean.effect, mean.half_width
     samples = sum(delta.samples for delta in deltas)
     result = Paired(effect, effect - half_width, effect + half_width, samples)
-    outcome, why = verdict(result, floor)
+    outcome, why = verdict(result, Floor(floor, same, NO_COPIES))
     apart = f"{len(known)} windows disagree by more than their intervals" if mean.apart else ""
     level_s = _level_s([delta for delta, _, _ in known])
     return Delta(
@@ -76,9 +79,11 @@ def _pool(deltas: Sequence[Delta]) -> Delta:
         aa_floor=floor,
         verdict=outcome,
         status="; ".join(part for part in (why, apart) if part),
+        same_within=same,
     )
 
 
+NO_COPIES = "no window knows well what copies of one plan differ by"
 _INTERVAL_IN_DEVIATIONS = 2.576
 """Half width of a 99 % interval over the standard deviation of a normal distribution."""
 _95_PERCENT = 1.645

@@ -24,6 +24,7 @@ from gputop.plan.plan_string import FORMER
 from gputop.plan.types import Plan, Workload
 from gputop.results import recording_checks
 from gputop.results.ladder import Ladder, LadderEntry, PredictedGain
+from gputop.results.older_verdicts import rejudged_ladder, rejudged_window
 from gputop.results.recorded_plan import RecordedPlan, plan_of, refused_values, respelled_plan
 from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
 from gputop.results.residual import reconciled
@@ -330,11 +331,11 @@ class _Reading:
             case GateLine():
                 self._gates[line.plan] = line.gate
             case WindowLine():
-                self._windows.append(_reconciled(line.window))
+                self._windows.append(rejudged_window(_reconciled(line.window)))
             case LadderLine():
-                self._ladder = _as_predicted(line.ladder)
+                self._ladder = rejudged_ladder(_as_predicted(line.ladder))
             case BatchesLine():
-                self._batches = line.ladder
+                self._batches = rejudged_ladder(line.ladder)
             case RefusalLine():
                 self._refusals[line.what] = line.reason
             case EndLine():

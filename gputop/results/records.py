@@ -302,6 +302,9 @@ class Delta:
     verdict: Verdict
     status: str = ""
     """Why UNRESOLVED, or what else must be known to read it."""
+    same_within: float | None = None
+    """|log ratio| within which the two are SAME: what copies are known to differ by in this window. None if
+    the window does not know, and in recordings older than it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Mapping
 
 from gputop.perf import paired_stats
 
@@ -17,11 +18,22 @@ class NoiseFloors:
         """`minimum`: the smallest |log ratio| that this backend ever reports."""
         self._minimum = minimum
         self._pairs: dict[tuple[str, str], deque[paired_stats.Paired]] = {}
+        self._of_window: dict[tuple[str, str], list[paired_stats.Paired]] = {}
+
+    @property
+    def copies_known(self) -> float:
+        """The half width to which copies must be known before anything is called the same."""
+        return paired_stats.copies_known(self._minimum)
+
+    def begin_window(self) -> None:
+        """Forget which copies were of the window before."""
+        self._of_window.clear()
 
     def add(self, word: str, name: str, pair: paired_stats.Paired) -> None:
         """One more copy paired with its original."""
         if not pair.reason:
             self._pairs.setdefault((word, name), deque(maxlen=MOST_KEPT)).append(pair)
+            self._of_window.setdefault((word, name), []).append(pair)
 
     def count(self, word: str) -> int:
         """Pairs known of a plan's whole pass."""
@@ -32,11 +44,19 @@ class NoiseFloors:
         """Return whether any plan has measured copies."""
         return bool(self._pairs)
 
-    def floor(self, word: str, name: str) -> float:
-        """Return the |log ratio| below which nothing counts as an effect.
+    def floor(self, word: str, name: str) -> paired_stats.Floor:
+        """Return what copies differ by: beyond it lies an effect, within it two plans are the same.
 
         If this plan has no A/A runs, those of other plans serve: placement noise is similar.
         """
-        own = self._pairs.get((word, name), ())
-        alike = [pair for (_, other), pairs in self._pairs.items() if other == name for pair in pairs]
-        return paired_stats.aa_floor(tuple(own or alike), self._minimum)
+        apart = paired_stats.aa_floor(_own_or_others(self._pairs, word, name), self._minimum)
+        of_window = _own_or_others(self._of_window, word, name)
+        same, unknown = paired_stats.same_within(of_window, self._minimum)
+        return paired_stats.Floor(apart, None if same is None else min(same, apart), unknown)
+
+
+def _own_or_others(
+    pairs: Mapping[tuple[str, str], Iterable[paired_stats.Paired]], word: str, name: str
+) -> tuple[paired_stats.Paired, ...]:
+    own = tuple(pairs.get((word, name), ()))
+    return own or tuple(pair for (_, other), alike in pairs.items() if other == name for pair in alike)

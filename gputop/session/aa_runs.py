@@ -13,7 +13,7 @@ from gputop.session.prepared_plans import PreparedLane
 from gputop.session.sampling import LaneSamples, expected_sample_s
 
 ENOUGH = 6
-"""Pairs of copies of one plan after which a window adds one more only where passes are short."""
+"""Pairs of copies of one plan after which a window adds one more only: without any nothing is the same."""
 SHORT_PASS_S = 0.02
 LONG_PASS_S = 0.5
 """A copy of a pass longer than this would cost minutes: the backend's minimum stands in for its floor."""
@@ -29,8 +29,7 @@ def copies_for_pair(
     known = bench.noise.count(plan.word)
     if pass_s > LONG_PASS_S:
         return [], ("A/A floor: a copy of a pass this long would take minutes",)
-    at_first, later = (3, 1) if pass_s < SHORT_PASS_S else (1, 0)
-    wanted = at_first if known < ENOUGH else later
+    wanted = 3 if pass_s < SHORT_PASS_S and known < ENOUGH else 1
     if seconds is not None:
         copy_s = expected_sample_s(pinned.lane)
         left_s = seconds / paired_stats.MIN_ROUNDS - copy_s - expected_sample_s(current.lane)
@@ -54,9 +53,7 @@ def copies_for_ladder(
     found = []
     for rung in ours[:OF_A_LADDER]:
         plan, pass_s = rung.lane.plan, rung.lane.pass_s
-        # As beside a pair: of a pass that is not short a few copies are enough.
-        known = pass_s >= SHORT_PASS_S and bench.noise.count(plan.word) >= ENOUGH
-        if known or pass_s > LONG_PASS_S or not bench.lanes.room_for(plan):
+        if pass_s > LONG_PASS_S or not bench.lanes.room_for(plan):
             continue
         held.append(bench.lanes.get(plan, say, copy="A/A", held=held))
         found += [(rung, copy) for copy in _lanes(held[-1:])]

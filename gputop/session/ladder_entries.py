@@ -110,7 +110,8 @@ def _entry(
         saved_s=saved[0],
         saved_lo_s=saved[1],
         saved_hi_s=saved[2],
-        aa_floor=floor,
+        aa_floor=floor.apart,
+        same_within=floor.same,
         verdict=verdict,
         status="; ".join(part for part in (why, batches) if part),
     )

@@ -63,6 +63,7 @@ def _measure(
 ) -> Ladder:
     time_utc = datetime.now(UTC).isoformat(timespec="seconds")
     bench.windows += 1
+    bench.noise.begin_window()
     lanes, refused = _prepare(bench, plans, check_phases, say)
     sampled = {word: LaneSamples(lane) for word, lane in lanes.items() if lane.gate.ok}
     watch = interference.Watch(bench.backend)
@@ -165,7 +166,7 @@ def _enough(bench: SessionContext, lanes: Sequence[LaneSamples]) -> str:
     narrow = all(
         paired_stats.narrow_enough(
             paired_stats.paired(before.device_s, lane.device_s),
-            bench.noise.floor(before.lane.plan.word, "device"),
+            bench.noise.floor(before.lane.plan.word, "device").apart,
         )
         for before, lane in reported_pairs(bench, lanes)
     )

@@ -136,12 +136,14 @@ def unresolved(clock_s: float, *lanes: list[float]) -> str:
     return f"shorter than {TIMER_STEPS} steps of the timer" if short else ""
 
 
-def judged(pair: paired_stats.Paired, floor: float, too_short: str) -> tuple[Verdict, str]:
+def judged(pair: paired_stats.Paired, floor: paired_stats.Floor, too_short: str) -> tuple[Verdict, str]:
     """Verdict and why, of a window's pair as of a ladder's. `too_short`: by `unresolved`."""
     return ("UNRESOLVED", too_short) if too_short else paired_stats.verdict(pair, floor)
 
 
-def _delta(name: str, a: list[float], b: list[float], floor: float, too_short: str, note: str) -> Delta:
+def _delta(
+    name: str, a: list[float], b: list[float], floor: paired_stats.Floor, too_short: str, note: str
+) -> Delta:
     pair, difference = paired_stats.paired(a, b), paired_stats.paired_difference(a, b)
     verdict, why = judged(pair, floor, too_short)
     return Delta(
@@ -155,7 +157,8 @@ def _delta(name: str, a: list[float], b: list[float], floor: float, too_short: s
         ratio_lo=pair.ratio_lo,
         ratio_hi=pair.ratio_hi,
         samples=pair.n,
-        aa_floor=floor,
+        aa_floor=floor.apart,
+        same_within=floor.same,
         verdict=verdict,
         status="; ".join(part for part in (why, note) if part),
     )

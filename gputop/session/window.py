@@ -51,6 +51,7 @@ def measure_window(bench: SessionContext, order: WindowRequest, stop: Stop, say:
 
 def _measure(bench: SessionContext, order: WindowRequest, stop: Stop, say: Say) -> Window:
     bench.windows += 1
+    bench.noise.begin_window()
     lanes = _prepare(bench, order, say)
     sampled = {role: LaneSamples(lane) for role, lane in lanes.items() if lane.gate.ok}
     watch = interference.Watch(bench.backend)
@@ -129,7 +130,12 @@ def _sample(
     def enough() -> str:
         if not (pinned.lane.gate.ok and current.lane.gate.ok):
             return GATE_FAILED
-        narrow = paired_stats.narrow_enough(paired_stats.paired(pinned.device_s, current.device_s), floor)
+        narrow = paired_stats.narrow_enough(
+            paired_stats.paired(pinned.device_s, current.device_s), floor.apart
+        ) and all(
+            paired_stats.paired(pinned.device_s, copy.device_s).half_width <= bench.noise.copies_known
+            for copy in copies
+        )
         return "interval narrow enough" if narrow else ""
 
     stopped_because = sample_lanes(

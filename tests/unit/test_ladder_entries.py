@@ -94,7 +94,8 @@ def test_a_ladder_is_held_to_the_floor_and_the_clock_that_a_window_is(
     assert window is not None
     assert (entry.verdict, entry.status) == (window.verdict, window.status)
     assert entry.verdict == verdict
-    assert entry.aa_floor == window.aa_floor == floors.floor("graph", "device")
+    assert entry.aa_floor == window.aa_floor == floors.floor("graph", "device").apart
+    assert entry.same_within == window.same_within == floors.floor("graph", "device").same
 
 
 def test_a_recorded_ladder_keeps_its_floors_and_an_older_one_has_none() -> None:

@@ -14,13 +14,15 @@ from gputop.results.meta_analysis import pool
 from gputop.results.records import Comparison, Delta
 
 
-def window(effect: float, half_width: float, *, phase: str = "device", floor: float = 0.003) -> Comparison:
+def window(
+    effect: float, half_width: float, *, phase: str = "device", floor: float = 0.003, known: bool = True
+) -> Comparison:
     """A window in which a took exp(effect) times as long as b, both around 1 ms."""
     a_s, b_s = 1e-3 * math.exp(effect / 2), 1e-3 * math.exp(-effect / 2)
     delta = Delta(
         phase, a_s, b_s, b_s - a_s, None, None,
         math.exp(effect), math.exp(effect - half_width), math.exp(effect + half_width),
-        20, floor, "UNRESOLVED",
+        20, floor, "UNRESOLVED", same_within=floor if known else None,
     )  # fmt: skip
     return Comparison("a", "b", 1, (delta,))
 
@@ -67,6 +69,14 @@ def test_a_window_counts_for_the_noise_floor_as_much_as_for_the_effect() -> None
     assert pooled(window(0.05, 0.001), window(0.05, 0.001, floor=0.15)).aa_floor == pytest.approx(0.0765)
     assert pooled(window(0.05, 0.001), window(0.05, 0.001, floor=0.15)).verdict == "SAME"
     assert pooled(window(0.05, 0.001), window(0.05, 0.1, floor=0.2)).verdict == "FASTER"
+
+
+def test_windows_that_do_not_know_their_copies_call_nothing_the_same() -> None:
+    told = pooled(window(0.001, 0.001), window(0.001, 0.001, known=False))
+    assert (told.verdict, told.same_within) == ("SAME", 0.003), "one of them knows"
+    untold = pooled(*(window(0.001, 0.001, known=False) for _ in range(2)))
+    assert untold.verdict == "UNRESOLVED"
+    assert "no window knows well" in untold.status
 
 
 @given(st.lists(st.tuples(st.floats(-0.5, 0.5), st.floats(1e-4, 0.3)), min_size=2, max_size=6))

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from gputop.perf.paired_stats import (
     MIN_FLOOR,
     MIN_ROUNDS,
+    MIN_ROUNDS_TO_STOP,
     WIDEST_SAME,
+    Floor,
     Paired,
     Summary,
     aa_floor,
@@ -23,6 +25,7 @@ from gputop.perf.paired_stats import (
     order,
     paired,
     paired_difference,
+    same_within,
     summarize,
     verdict,
 )
@@ -151,7 +154,7 @@ def test_too_few_rounds_give_an_infinite_interval_and_say_so(rounds: int) -> Non
     assert f"too few rounds: {rounds}" in result.reason
     assert result.effect == (pytest.approx(math.log(2)) if rounds else None)
     assert (result.ratio_lo, result.ratio_hi) == (None, None)
-    assert verdict(result, 0.003) == ("UNRESOLVED", result.reason)
+    assert verdict(result, known(0.003)) == ("UNRESOLVED", result.reason)
     assert not narrow_enough(result, 10.0)
     assert paired_difference([2.0] * rounds, [1.0] * rounds).delta_lo_s is None
 
@@ -161,7 +164,7 @@ def test_a_time_that_is_none_makes_nothing_known(broken: float) -> None:
     a, b = [1.0] * 20, [1.0] * 19 + [broken]
     result = paired(a, b)
     assert result.effect is None
-    assert verdict(result, 0.01)[0] == "UNRESOLVED"
+    assert verdict(result, known(0.01))[0] == "UNRESOLVED"
     assert "positive" in result.reason
     assert paired_difference(a, b).delta_s is None
 
@@ -173,25 +176,62 @@ def test_a_round_that_one_lane_did_not_finish_is_left_out() -> None:
 # verdicts
 
 
-@given(st.floats(-1, 1), st.floats(0, 1), st.floats(0, 1))
-def test_every_interval_has_exactly_one_verdict(effect: float, half: float, floor: float) -> None:
-    result = Paired(effect, effect - half, effect + half, 40)
+def known(floor: float) -> Floor:
+    """What copies differ by, as a window knows it that has had rounds enough."""
+    return Floor(floor, floor)
+
+
+@given(st.floats(-1, 1), st.floats(0, 1), st.floats(0, 1), st.integers(8, 16))
+def test_every_interval_has_exactly_one_verdict(
+    effect: float, half: float, floor: float, rounds: int
+) -> None:
+    result = Paired(effect, effect - half, effect + half, rounds)
+    within = result.lo >= -floor and result.hi <= floor and floor <= WIDEST_SAME
     holds = {
         "FASTER": result.lo > floor,
         "SLOWER": result.hi < -floor,
-        "SAME": result.lo >= -floor and result.hi <= floor and floor <= WIDEST_SAME,
+        "SAME": within and rounds >= MIN_ROUNDS_TO_STOP,
     }
-    told, why = verdict(result, floor)
+    told, why = verdict(result, known(floor))
     assert [name for name, held in holds.items() if held] == ([] if told == "UNRESOLVED" else [told])
     assert bool(why) == (told == "UNRESOLVED")
 
 
 def test_an_unresolved_verdict_says_why() -> None:
-    assert "spread too wide: +-4 %" in verdict(Paired(0.01, -0.03, 0.05, 40), 0.003)[1]
-    assert "spread too wide: a factor of 3.7 either way" in verdict(Paired(0.0, -1.3, 1.3, 40), 0.003)[1]
-    assert "spread too wide: a factor without end" in verdict(Paired(0.0, -900.0, 900.0, 40), 0.003)[1]
-    assert "crosses the A/A floor" in verdict(Paired(0.01, 0.001, 0.019, 40), 0.003)[1]
-    assert "too restless to tell: within the A/A floor of 30 %" in verdict(Paired(0.1, 0.0, 0.2, 40), 0.3)[1]
+    assert "spread too wide: +-4 %" in verdict(Paired(0.01, -0.03, 0.05, 40), known(0.003))[1]
+    assert (
+        "spread too wide: a factor of 3.7 either way" in verdict(Paired(0.0, -1.3, 1.3, 40), known(0.003))[1]
+    )
+    assert "spread too wide: a factor without end" in verdict(Paired(0.0, -900.0, 900.0, 40), known(0.003))[1]
+    assert "crosses the A/A floor" in verdict(Paired(0.01, 0.001, 0.019, 40), known(0.003))[1]
+    assert (
+        "too restless to tell: within the A/A floor of 30 %"
+        in verdict(Paired(0.1, 0.0, 0.2, 40), known(0.3))[1]
+    )
+
+
+@given(st.floats(-0.5, 0.5), st.floats(0, 0.1), st.floats(0.003, 0.2), st.floats(0.003, 0.2))
+def test_the_noise_of_copies_makes_nothing_the_same(
+    effect: float, half: float, apart: float, same: float
+) -> None:
+    """A floor that is less known leads from SAME to UNRESOLVED, and never the other way."""
+    result, same = Paired(effect, effect - half, effect + half, 40), min(same, apart)
+    narrow, wide = verdict(result, Floor(same, same))[0], verdict(result, Floor(apart, same))[0]
+    unknown = verdict(result, Floor(apart, None, "why"))
+    if wide == "SAME":
+        assert narrow == "SAME"
+    assert unknown[0] != "SAME"
+    assert unknown[0] in (wide, "UNRESOLVED")
+
+
+def test_copies_tell_what_is_the_same_only_if_this_window_knows_them_well() -> None:
+    assert same_within([], 0.003) == (None, "no copy of a plan was measured in this window")
+    few = Paired(0.0, -0.001, 0.001, 9)
+    assert same_within([few], 0.003) == (None, "copies were measured for 9 of at least 12 rounds")
+    assert same_within([copy(0.001, 0.027)], 0.003)[1] == "what copies differ by is known to +-2.7 % only"
+    assert same_within([copy(0.001, 0.001), copy(0.001, 0.006)], 0.003)[0] is None
+    assert same_within([copy(0.0005, 0.001)], 0.003) == (0.003, "")
+    assert same_within([copy(0.001, 0.009)], 0.02) == (0.02, ""), "a backend's own minimum is as noisy"
 
 
 @given(st.floats(-5, 5), st.floats(0, 0.1), st.floats(0, 0.1), st.integers(0, 100))

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from gputop.perf.paired_stats import (
     MIN_FLOOR,
     MIN_ROUNDS,
+    Floor,
     Paired,
     aa_floor,
     narrow_enough,
     order,
     paired,
+    same_within,
     verdict,
 )
 
@@ -82,7 +84,7 @@ def measured(lanes: Lanes) -> list[Paired]:
 
 
 def verdicts(results: Sequence[Paired], floor: float = MIN_FLOOR) -> Counter[str]:
-    return Counter(verdict(result, floor)[0] for result in results)
+    return Counter(verdict(result, Floor(floor, floor))[0] for result in results)
 
 
 def misses(results: Sequence[Paired], truth: float) -> int:
@@ -241,7 +243,9 @@ def told_apart(windows: Sequence[Paired], known: int, seed: int) -> float:
     """Share of windows with a false verdict, the floor taken from `known` other windows."""
     rng = np.random.default_rng(seed)
     floors = [aa_floor([windows[i] for i in rng.integers(len(windows), size=known)], 0.003) for _ in windows]
-    false = [verdict(w, floor)[0] in FALSE_VERDICTS for w, floor in zip(windows, floors, strict=True)]
+    false = [
+        verdict(w, Floor(floor, floor))[0] in FALSE_VERDICTS for w, floor in zip(windows, floors, strict=True)
+    ]
     return sum(false) / len(windows)
 
 
@@ -252,7 +256,22 @@ def test_placement_within_the_minimum_is_not_taken_for_an_effect(known: int) -> 
 
 def test_loud_placement_is_tamed_by_pooling_copies() -> None:
     windows = placed(54, 0.01)
-    with_minimum_alone = sum(verdict(w, 0.003)[0] in FALSE_VERDICTS for w in windows) / WINDOWS
+    with_minimum_alone = sum(verdict(w, Floor(0.003, 0.003))[0] in FALSE_VERDICTS for w in windows) / WINDOWS
     assert with_minimum_alone > 0.5
     for known, stated in ((1, 0.13), (3, 0.04), (5, 0.02), (20, 0.012)):
         assert told_apart(windows, known, 55) * WINDOWS <= allowed(stated, WINDOWS)
+
+
+@pytest.mark.parametrize("rounds", [8, 10, 12, 20, 40])
+def test_noise_makes_unresolved_and_never_the_same(rounds: int) -> None:
+    """A true effect of 3 % under 1 % of noise a sample, three noisy copies beside it: what a window has."""
+    lanes = [machine(seed, noise=0.01, windows=WINDOWS, rounds=rounds) for seed in (61, 62)]
+    (a, b), copies = lanes[0], (lanes[0][1], *lanes[1])
+    told: Counter[str] = Counter()
+    for window in range(WINDOWS):
+        beside = [paired(a[window], copy[window]) for copy in copies]
+        apart, (same, why) = aa_floor(beside, MIN_FLOOR), same_within(beside, MIN_FLOOR)
+        pair = paired(a[window], b[window] * math.exp(-0.03))
+        told[verdict(pair, Floor(apart, None if same is None else min(same, apart), why))[0]] += 1
+    assert told["SAME"] == 0, told
+    assert told["SLOWER"] == 0, told

@@ -16,7 +16,7 @@ from gputop.backends.base import PhaseTimes
 from gputop.backends.cpu import machine
 from gputop.backends.cpu.prepared import CpuPrepared
 from gputop.model.workloads import parse_workload
-from gputop.perf.paired_stats import Paired, paired
+from gputop.perf.paired_stats import Floor, Paired, paired
 from gputop.perf.paired_stats import verdict as verdict_of
 from gputop.perf.roofline import TERMS
 from gputop.plan.plan_string import parse_word
@@ -443,7 +443,7 @@ def test_a_ladder_goes_on_until_the_pairs_that_it_reports_are_narrow(session: Se
 def test_a_ladder_has_copies_of_whatever_a_window_has_copies_of(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not only of short passes: else its floor would be this backend's minimum where a window's is not."""
+    """However short the passes and however many copies were seen before."""
     bench = session._bench
     monkeypatch.setattr(bench, "noise", NoiseFloors(0.02))
     lanes = [bench.lanes.get(bench.resolve(request), silent) for request in (BLAS, LOOPS)]
@@ -457,7 +457,7 @@ def test_a_ladder_has_copies_of_whatever_a_window_has_copies_of(
     assert [copied(0.001), copied(0.1), copied(0.6)] == [["cpu-blas", "cpu-loops"]] * 2 + [[]]
     for _ in range(aa_runs.ENOUGH):
         bench.noise.add("cpu-blas", "device", Paired(0.01, 0.0, 0.02, 16))
-    assert [copied(0.001), copied(0.1)] == [["cpu-blas", "cpu-loops"], ["cpu-loops"]]
+    assert copied(0.1) == ["cpu-blas", "cpu-loops"], "what is the same is for this window's copies to say"
 
 
 def silent(text: str) -> None:
@@ -546,7 +546,7 @@ def test_phases_that_one_plan_fuses_are_grouped() -> None:
 def test_a_verdict_is_written_as_the_tables_are_and_names_its_floor_once(
     lo: float, hi: float, said: str
 ) -> None:
-    verdict, why = verdict_of(Paired(0.0, lo, hi, 40), 0.062)
+    verdict, why = verdict_of(Paired(0.0, lo, hi, 40), Floor(0.062, 0.062))
     delta = Delta(
         "device", 1e-3, 1e-3, 0.0, 0.0, 0.0, 1.0, math.exp(lo), math.exp(hi), 40, 0.062, verdict, why
     )
@@ -557,19 +557,32 @@ def test_a_verdict_is_written_as_the_tables_are_and_names_its_floor_once(
 
 def test_the_noise_floor_grows_with_what_copies_differ_by() -> None:
     noise = NoiseFloors(0.02)
-    assert noise.floor("plan", "device") == 0.02
+    assert noise.floor("plan", "device").apart == 0.02
     quiet = [1.0, 1.001] * 8
     noise.add("plan", "device", paired(quiet, quiet))
-    calm = noise.floor("plan", "device")
+    calm = noise.floor("plan", "device").apart
     loud = [2 * value for value in quiet]
     noise.add("plan", "device", paired(quiet, loud))
-    assert noise.floor("plan", "device") > math.log(2) > calm
-    assert noise.floor("other", "device") == noise.floor("plan", "device"), "what is known stands in"
-    assert noise.floor("other", "wall") == 0.02, "of another clock nothing is"
+    assert noise.floor("plan", "device").apart > math.log(2) > calm
+    assert noise.floor("other", "device").apart == noise.floor("plan", "device").apart, (
+        "what is known stands in"
+    )
+    assert noise.floor("other", "wall").apart == 0.02, "of another clock nothing is"
     noise.add("other", "device", paired(quiet, quiet))
-    assert noise.floor("other", "device") == calm
+    assert noise.floor("other", "device").apart == calm
     noise.add("plan", "device", Paired(0.0, -math.inf, math.inf, 1, "too few rounds"))
     assert noise.count("plan") == 2, "a pair that says nothing is not counted"
+
+
+def test_only_copies_of_this_window_say_what_is_the_same() -> None:
+    noise = NoiseFloors(0.02)
+    quiet = [1.0, 1.001] * 8
+    noise.begin_window()
+    noise.add("plan", "device", paired(quiet, quiet))
+    assert noise.floor("plan", "device") == Floor(0.02, 0.02)
+    assert noise.floor("other", "device").same == 0.02, "copies of another plan stand in"
+    noise.begin_window()
+    assert noise.floor("plan", "device") == Floor(0.02, None, "no copy of a plan was measured in this window")
 
 
 def test_rows_read_back_from_csv(window: Window) -> None:
