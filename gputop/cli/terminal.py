@@ -96,6 +96,9 @@ def why_no_screen() -> str:
     """Return why a screen can't be drawn here; nothing if it can."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return "no terminal here"
+    # Textual draws on stderr.
+    if not (sys.__stderr__ and sys.__stderr__.isatty()):
+        return "stderr goes to a file, and the screen is drawn there"
     if not obeys():
         return "this terminal can't be drawn on (TERM is dumb or unset)"
     return _why_not_its_encoding()

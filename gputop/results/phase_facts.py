@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -102,24 +102,6 @@ def phases_of(lane: PlanResult | None) -> tuple[Row, ...]:
 def totals_of(lane: PlanResult | None) -> Mapping[str, Row]:
     """Return the total rows by name."""
     return {row.phase: row for row in lane.rows if row.phase in TOTAL_ROWS} if lane else {}
-
-
-def sorted_phases(rows: Iterable[Row], sort: str, ceilings: Ceilings | None) -> tuple[Row, ...]:
-    """Return phases with the largest `excess`, `time` or `floor` (times it) first; unknown figures come last.
-
-    Any other `sort` keeps the order of the pass.
-    """
-    rows = tuple(rows)
-    figures: Mapping[str, Callable[[Row], float | None]] = {
-        "excess": excess_s,
-        "time": lambda row: row.time_s,
-        "floor": lambda row: times_floor(row, ceilings),
-    }
-    figure = figures.get(sort)
-    if figure is None:
-        return rows
-    known = {row.phase: figure(row) for row in rows}
-    return tuple(sorted(rows, key=lambda row: (known[row.phase] is None, -(known[row.phase] or 0.0))))
 
 
 def worst_phase(lane: PlanResult | None) -> Row | None:

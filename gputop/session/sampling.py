@@ -11,6 +11,7 @@ from time import perf_counter
 from gputop.backends.base import PassTimes, PhaseTimes, Prepared, Say
 from gputop.perf import paired_stats
 from gputop.session.prepared_plans import PreparedLane, PreparedLanes
+from gputop.session.progress import RoundBudget, SoFar, round_words
 
 LEAST_PASSES = 3
 FEWEST_PASSES = 2
@@ -88,13 +89,15 @@ def sample_lanes(
     stop: Stop,
     say: Say,
     phase_rounds: int | None = None,
+    so_far: SoFar = lambda: "",
 ) -> str:
     """Rounds over the lanes in `stats.order`, until something ends them; says what did.
 
     `enough` gives the reason to end, empty to go on. A round that could not end within the budget is not
     begun, but at least `least_rounds` are done, unless `stop` says otherwise. Warming up comes before the
     budget: many lanes would else have warmed up for nothing. `phase_rounds`: the rounds that also split
-    passes by phase; None: all. A lane whose gate fails on the way is sampled no more.
+    passes by phase; None: all. `so_far` gives what is known of a comparison, for whoever waits. A lane whose
+    gate fails on the way is sampled no more.
     """
     for lane in lanes:
         _warm_up(lane, stop)
@@ -103,12 +106,14 @@ def sample_lanes(
         for lane in lanes:
             lane.passes = FEWEST_PASSES if lane.passes == LEAST_PASSES else lane.passes
     rounds = 0
+    budget = RoundBudget(budget_s, least_rounds)
     while not stop():
         begun = perf_counter()
+        known = so_far()
         for index in paired_stats.order(rounds, len(lanes)):
             if not lanes[index].lane.gate.ok:
                 continue
-            say(f"round {rounds + 1}: {lanes[index].lane.plan.word}")
+            say(round_words(budget, rounds, begun - start, lanes[index].lane.plan.word, known))
             _sample(lanes[index], split=phase_rounds is None or rounds < phase_rounds)
             if stop():
                 return "stopped"

@@ -16,6 +16,7 @@ from gputop.session import aa_runs, interference, paired_comparison
 from gputop.session.context import SessionContext
 from gputop.session.cost_model import Machine
 from gputop.session.prepared_plans import PreparedLane
+from gputop.session.progress import ratio_so_far
 from gputop.session.rows import NO_CEILINGS, WindowContext, host_bound, lane_rows
 from gputop.session.sampling import GATE_FAILED, LaneSamples, Stop, sample_lanes, still_right
 
@@ -145,6 +146,7 @@ def _sample(
         enough=enough,
         stop=stop,
         say=say,
+        so_far=lambda: ratio_so_far(paired_stats.paired(pinned.device_s, current.device_s)),
     )
     if not still_right(bench.lanes, sampled.values(), say):
         return stopped_because, None, notes

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gputop.results import phase_facts
 from gputop.results.inspection import Inspection
 from gputop.results.records import Row
+from gputop.tui.phase_sort import sorted_phases
 from gputop.tui.state import State
-
-LEAST_GAIN = 1.005
-"""A ratio below this is no step to advise."""
 
 
 def sm_count(state: State) -> int | None:
@@ -20,7 +16,8 @@ def sm_count(state: State) -> int | None:
 
 def shown_phases(state: State) -> tuple[Row, ...]:
     """Return the phases of the window on the screen as the user sorted them."""
-    return phase_facts.sorted_phases(phase_facts.phases_of(state.lane), state.sort, state.ceilings)
+    rows = phase_facts.phases_of(state.lane)
+    return sorted_phases(rows, state.sort, state.ceilings, state.sorted_backwards)
 
 
 def selected_row(state: State) -> Row | None:
@@ -30,8 +27,7 @@ def selected_row(state: State) -> Row | None:
 
 def site_history(state: State, row: Row) -> tuple[tuple[str, float], ...]:
     """Return (plan, time of a row's site in s) for every plan seen or recorded, in the ladder's order."""
-    seen = (summary.shot.window for summary in state.seen.values())
-    return phase_facts.site_history((*state.recorded, *seen), row, [rung.id for rung in state.rungs])
+    return phase_facts.site_history(state.known_windows, row, [rung.id for rung in state.rungs])
 
 
 def inspection(state: State, row: Row) -> Inspection | None:
@@ -57,32 +53,9 @@ def source_of(state: State, kernel: str | None) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredStep:
-    """A plan that was measured faster than the current one."""
-
-    rung: str
-    ratio: float
-    """Time of the current plan / time of that one, of one sequence."""
-
-
-def measured_step(state: State) -> MeasuredStep | None:
-    """Return the best step from the current plan that the recorded ladder has measured, or None.
-
-    A rung that changes the current plan comes before others; PyTorch and library baselines never count.
-    """
-    here = state.ladder.get(state.current_word or "")
-    if here is None or not here.ratio_first:
+def ladder_ratio(state: State, word: str) -> float | None:
+    """Return the pinned plan's time / this one's, of one sequence, if the recorded ladder has both."""
+    entry, pinned = state.ladder.get(word), state.ladder.get(state.pinned_word or "")
+    if entry is None or pinned is None or not entry.ratio_first or not pinned.ratio_first:
         return None
-    own = [
-        entry
-        for entry in state.ladder.values()
-        if entry.kind == "ladder" and entry.gate.ok and entry.ratio_first and entry.batch == here.batch
-    ]
-    gains = {entry.rung: (entry.ratio_first or 0.0) / here.ratio_first for entry in own}
-    steps = [entry for entry in own if entry.before == here.rung and entry.verdict != "SAME"]
-    for candidates in (steps, own):
-        best = max(candidates, key=lambda entry: gains[entry.rung], default=None)
-        if best is not None and gains[best.rung] > LEAST_GAIN:
-            return MeasuredStep(best.rung, gains[best.rung])
-    return None
+    return entry.ratio_first / pinned.ratio_first

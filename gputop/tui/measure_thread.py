@@ -42,7 +42,8 @@ from gputop.tui.messages import (
     WorkerDied,
 )
 from gputop.tui.options import Options
-from gputop.tui.state import PlanPair, State, device_ready
+from gputop.tui.state import PlanPair, State
+from gputop.tui.state_events import device_ready
 from gputop.util.errors import GputopError, WorkerLost
 
 LOSSES_IN_A_ROW = 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from gputop.plan.types import PlanRequest, Workload
 
@@ -23,6 +24,9 @@ class Options:
     """Budget of one window; None: the worker's own."""
     remote: str | None = None
     """Host whose worker measures; None: this machine."""
+
+    theme: Literal["dark", "light"] | None = None
+    """None: the theme of the last time."""
 
     @property
     def names_plan(self) -> bool:

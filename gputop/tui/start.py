@@ -51,8 +51,16 @@ def _load(options: Options, client: Client) -> GputopApp:
     gc.disable()
     try:
         from gputop.tui.app import GputopApp
+        from gputop.tui.settings import SettingsFile
 
-        return GputopApp(options, client)
+        return GputopApp(options, client, settings=SettingsFile.of_user(), few_colors=_has_few_colors())
     finally:
         gc.freeze()
         gc.enable()
+
+
+def _has_few_colors() -> bool:
+    """Whether the terminal says that it has 256 colours or fewer."""
+    from rich.console import Console
+
+    return Console(stderr=True, force_terminal=True).color_system not in ("truecolor", None)

@@ -37,6 +37,11 @@ def log_dir() -> Path | None:
     return _user_folder(platformdirs.user_log_path)
 
 
+def config_dir() -> Path | None:
+    """Return the folder of this user's settings, which may not exist yet; None without a home folder."""
+    return _user_folder(platformdirs.user_config_path)
+
+
 def can_cache() -> bool:
     """Return whether this user has a home folder, or names another place for caches."""
     return _user_folder(platformdirs.user_cache_path) is not None

@@ -80,9 +80,10 @@ async def test_export_writes_what_the_command_line_writes(running: Running, tmp_
     target = tmp_path / "phases.csv"
     async with running() as (app, pilot, client):
         await pilot.press("e")
-        await until_shown(pilot, "as CSV to:")
+        await until_shown(pilot, "phase table as CSV")
         answer = app.screen.query_one(Input)
         assert answer.value.startswith("gputop-cpu-blas-")
+        assert answer.value.endswith(".csv")
         answer.value = str(target)
         await pilot.press("enter")
         await until(pilot, target.exists, "the file")
@@ -97,7 +98,7 @@ async def test_export_writes_what_the_command_line_writes(running: Running, tmp_
 async def test_an_unwritable_file_is_refused_and_the_name_kept(running: Running, tmp_path: Path) -> None:
     async with running() as (app, pilot, client):
         await pilot.press("e")
-        await until_shown(pilot, "as CSV to:")
+        await until_shown(pilot, "phase table as CSV")
         wrong = str(tmp_path / "nowhere" / "phases.csv")
         app.screen.query_one(Input).value = wrong
         await pilot.press("enter")
@@ -112,7 +113,7 @@ async def test_a_gate_that_fails_at_export_writes_nothing(running: Running, tmp_
     async with running(size=(140, 45)) as (app, pilot, client):
         client.check_fails = True
         await pilot.press("e")
-        await until_shown(pilot, "as CSV to:")
+        await until_shown(pilot, "phase table as CSV")
         app.screen.query_one(Input).value = str(tmp_path / "phases.csv")
         await pilot.press("enter")
         await until_shown(pilot, "Not exported, the gate failed: w1 in layer 3")
@@ -123,7 +124,7 @@ async def test_without_colour_marks_still_tell(running: Running, monkeypatch: py
     monkeypatch.setenv("NO_COLOR", "1")
     async with running(size=(140, 45)) as (app, pilot, _):
         await pilot.press("g", "down", "enter")
-        shown = await until_shown(pilot, "▲ cpu-threads is FASTER")
+        shown = await until_shown(pilot, "▲ cpu-blas → cpu-threads")
         for mark in ("▸ cpu-threads", "◆ cpu-blas", "× torch-eager", "dram", "compute", "▲", "█"):
             assert mark in shown
         colors = {

@@ -9,7 +9,7 @@ from tests.tui.screen import cell, click_on, table, until, until_shown
 async def test_one_click_flips_a_toggle(running: Running) -> None:
     async with running() as (app, pilot, client):
         await click_on(pilot, "prune  ")
-        await until_shown(pilot, "prune=on is FASTER")
+        await until_shown(pilot, "→ cpu-blas,prune=on:")
         assert cell(app, "toggles", "prune", "value") == "on"
         assert "measure cpu-blas,prune=on cpu-blas" in client.calls
 

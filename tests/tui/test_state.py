@@ -10,7 +10,8 @@ import pytest
 from gputop.ipc.protocol import Opened
 from gputop.plan.choices import ToggleView
 from gputop.plan.types import KernelChoice, PlanRequest, Verdict
-from gputop.tui import state as states
+from gputop.tui import state_events, state_keys
+from gputop.tui.export import export_rows
 from gputop.tui.options import Options
 from gputop.tui.state import PairedRatio, PlanPair, State, TimedWindow
 from gputop.tui.widgets.ladder_table import ladder_rows
@@ -29,20 +30,22 @@ def opened() -> Opened:
 
 
 def started() -> State:
-    state = states.device_ready(State(), opened(), OPTIONS)
+    state = state_events.device_ready(State(), opened(), OPTIONS)
     return measured(resolved(state))
 
 
 def resolved(state: State) -> State:
     assert state.current is not None
-    return states.plan_ready(state, state.current, view_of(state.current))
+    return state_events.plan_ready(state, state.current, view_of(state.current))
 
 
 def measured(state: State) -> State:
     pair = state.pair
     assert pair is not None
     number = state.latest.window.number + 1 if state.latest else 1
-    return states.window_ready(state, TimedWindow(pair, window_of(number, pair.current, pair.pinned), 0.0))
+    return state_events.window_ready(
+        state, TimedWindow(pair, window_of(number, pair.current, pair.pinned), 0.0)
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,68 +61,70 @@ def test_opens_on_what_was_asked_for(
     wished: PlanRequest | None, batch: int | None, current: PlanRequest
 ) -> None:
     options = replace(OPTIONS, request=wished, batch=batch)
-    assert states.device_ready(State(), opened(), options).current == current
+    assert state_events.device_ready(State(), opened(), options).current == current
 
 
 def test_a_restarted_worker_does_not_change_the_plan() -> None:
-    state = states.choose_rung(started(), "cpu-threads")
-    assert states.device_ready(state, opened(), replace(OPTIONS, request=LOOPS)).current == THREADS
+    state = state_keys.choose_rung(started(), "cpu-threads")
+    assert state_events.device_ready(state, opened(), replace(OPTIONS, request=LOOPS)).current == THREADS
 
 
 def test_what_was_passed_over_is_said_at_the_opening_and_not_after_a_restart() -> None:
     told = msgspec.structs.replace(opened(), note="A GPU is here and is not used: add it.")
-    state = states.device_ready(State(), told, OPTIONS)
+    state = state_events.device_ready(State(), told, OPTIONS)
     assert state.trouble == told.note
     put_away = replace(state, trouble="")
-    assert states.device_ready(put_away, told, OPTIONS).trouble == ""
+    assert state_events.device_ready(put_away, told, OPTIONS).trouble == ""
 
 
 def test_a_change_pins_the_plan_before_it() -> None:
-    state = states.choose_rung(started(), "cpu-threads")
+    state = state_keys.choose_rung(started(), "cpu-threads")
     assert state.pair == PlanPair(THREADS, BLAS)
 
 
 def test_a_rung_is_paired_with_the_rung_that_it_changes() -> None:
-    state = states.choose_rung(resolved(states.choose_rung(started(), "cpu-threads")), "cpu-transposed")
+    state = state_keys.choose_rung(
+        resolved(state_keys.choose_rung(started(), "cpu-threads")), "cpu-transposed"
+    )
     assert state.pair == PlanPair(TRANSPOSED, LOOPS), "what did this step buy, read forwards"
 
 
 def test_a_pin_of_the_users_own_stays() -> None:
-    state = states.pin_or_unpin(started())
-    state = states.choose_rung(resolved(states.choose_rung(state, "cpu-threads")), "cpu-transposed")
+    state = state_keys.pin_or_unpin(started())
+    state = state_keys.choose_rung(resolved(state_keys.choose_rung(state, "cpu-threads")), "cpu-transposed")
     assert state.pair == PlanPair(TRANSPOSED, BLAS)
 
 
 def test_a_second_flip_keeps_the_pin_of_the_first() -> None:
-    state = states.with_toggle(resolved(states.with_toggle(started(), "prune", "on")), "fold", "on")
+    state = state_keys.with_toggle(resolved(state_keys.with_toggle(started(), "prune", "on")), "fold", "on")
     assert state.pinned == BLAS
 
 
 def test_a_plan_is_not_paired_with_itself() -> None:
-    state = resolved(states.pin_or_unpin(started()))
-    assert states.choose_rung(
-        resolved(states.choose_rung(state, "cpu-threads")), "cpu-blas"
+    state = resolved(state_keys.pin_or_unpin(started()))
+    assert state_keys.choose_rung(
+        resolved(state_keys.choose_rung(state, "cpu-threads")), "cpu-blas"
     ).pair == PlanPair(BLAS, None)
 
 
 def test_toggles_stay_in_place_while_the_worker_resolves_the_flip() -> None:
     before = started()
-    flipped = states.with_toggle(before, "prune", "on")
+    flipped = state_keys.with_toggle(before, "prune", "on")
     assert flipped.view is None
     assert flipped.shown_view == before.view
     assert list(toggle_rows(flipped)) == list(toggle_rows(before))
 
 
 def test_every_plan_that_was_tried_stays_on_the_ladder() -> None:
-    state = measured(resolved(states.with_toggle(started(), "prune", "on")))
-    state = measured(resolved(states.with_toggle(state, "fold", "on")))
-    state = measured(resolved(states.choose_rung(state, "cpu-threads")))
+    state = measured(resolved(state_keys.with_toggle(started(), "prune", "on")))
+    state = measured(resolved(state_keys.with_toggle(state, "fold", "on")))
+    state = measured(resolved(state_keys.choose_rung(state, "cpu-threads")))
     assert {"+cpu-blas,prune=on", "+cpu-blas,prune=on,fold=on"} <= set(ladder_rows(state, WIDTHS))
 
 
 def test_flipping_there_and_back_asks_for_the_same_plan() -> None:
-    there = resolved(states.with_toggle(started(), "prune", "on"))
-    back = resolved(states.with_toggle(there, "prune", "off"))
+    there = resolved(state_keys.with_toggle(started(), "prune", "on"))
+    back = resolved(state_keys.with_toggle(there, "prune", "off"))
     assert back.current_word == "cpu-blas"
     assert back.pair is not None
     assert back.pair.pinned is None
@@ -127,43 +132,45 @@ def test_flipping_there_and_back_asks_for_the_same_plan() -> None:
 
 def test_a_refused_change_is_undone_with_its_pin() -> None:
     before = started()
-    state = states.with_toggle(before, "batch", "999")
+    state = state_keys.with_toggle(before, "batch", "999")
     assert state.pinned == BLAS
     assert state.current is not None
-    state = states.plan_refused(state, state.current)
+    state = state_events.plan_refused(state, state.current)
     assert (state.current, state.pinned) == (before.current, before.pinned)
 
 
 def test_two_quick_changes_are_undone_together() -> None:
-    state = states.choose_rung(states.choose_rung(started(), "cpu-threads"), "cpu-loops")
-    assert states.plan_refused(state, LOOPS).current == BLAS
+    state = state_keys.choose_rung(state_keys.choose_rung(started(), "cpu-threads"), "cpu-loops")
+    assert state_events.plan_refused(state, LOOPS).current == BLAS
 
 
 def test_a_refused_first_plan_falls_back_to_the_default_rung() -> None:
     wish = PlanRequest("cpu-blass")
-    state = states.device_ready(State(), opened(), replace(OPTIONS, request=wish))
-    assert states.plan_refused(state, wish).current == BLAS
+    state = state_events.device_ready(State(), opened(), replace(OPTIONS, request=wish))
+    assert state_events.plan_refused(state, wish).current == BLAS
 
 
 def test_choosing_a_rung_keeps_the_batch_and_drops_the_rest() -> None:
-    state = states.with_toggle(started(), "batch", "4")
-    state = resolved(states.with_toggle(resolved(state), "prune", "on"))
-    assert states.choose_rung(state, "cpu-threads").current == PlanRequest("cpu-threads", (("batch", "4"),))
+    state = state_keys.with_toggle(started(), "batch", "4")
+    state = resolved(state_keys.with_toggle(resolved(state), "prune", "on"))
+    assert state_keys.choose_rung(state, "cpu-threads").current == PlanRequest(
+        "cpu-threads", (("batch", "4"),)
+    )
 
 
 def test_pin_moves_and_lets_go() -> None:
-    state = resolved(states.choose_rung(started(), "cpu-threads"))
-    state = states.pin_or_unpin(state)
+    state = resolved(state_keys.choose_rung(started(), "cpu-threads"))
+    state = state_keys.pin_or_unpin(state)
     assert state.pinned == THREADS
-    assert states.pin_or_unpin(state).pinned is None
+    assert state_keys.pin_or_unpin(state).pinned is None
 
 
 def test_ratio_only_from_a_window_where_both_ran() -> None:
-    state = measured(resolved(states.choose_rung(started(), "cpu-threads")))
+    state = measured(resolved(state_keys.choose_rung(started(), "cpu-threads")))
     rows = ladder_rows(state, WIDTHS)
     assert str(rows["cpu-threads"]["ratio"]) == "▲ 1.71×"
     assert str(rows["cpu-blas"]["ratio"]) == ""
-    other = states.pin_or_unpin(state)
+    other = state_keys.pin_or_unpin(state)
     assert str(ladder_rows(other, WIDTHS)["cpu-blas"]["ratio"]) == ""
 
 
@@ -181,7 +188,7 @@ def test_ratio_only_from_a_window_where_both_ran() -> None:
 def test_a_verdict_that_the_ratio_does_not_tell_is_marked_beside_it(
     verdict: Verdict, ratio: float, shown: str
 ) -> None:
-    state = measured(resolved(states.choose_rung(started(), "cpu-threads")))
+    state = measured(resolved(state_keys.choose_rung(started(), "cpu-threads")))
     seen = replace(state.seen["cpu-threads"], paired={"cpu-blas": PairedRatio(ratio, verdict)})
     state = replace(state, seen={**state.seen, "cpu-threads": seen})
     assert str(ladder_rows(state, WIDTHS)["cpu-threads"]["ratio"]) == shown
@@ -189,16 +196,16 @@ def test_a_verdict_that_the_ratio_does_not_tell_is_marked_beside_it(
 
 def test_a_plan_is_not_paired_with_itself_under_another_name() -> None:
     """As where a flip leads to a rung that was pinned."""
-    pinned = states.pin_or_unpin(resolved(states.choose_rung(started(), "cpu-threads")))
-    flipped = resolved(states.with_toggle(states.choose_rung(pinned, "cpu-blas"), "threads", "all"))
+    pinned = state_keys.pin_or_unpin(resolved(state_keys.choose_rung(started(), "cpu-threads")))
+    flipped = resolved(state_keys.with_toggle(state_keys.choose_rung(pinned, "cpu-blas"), "threads", "all"))
     assert flipped.current_word == "cpu-blas,threads=all"
     assert flipped.is_pinned
-    assert flipped.pair == states.PlanPair(PlanRequest("cpu-blas", (("threads", "all"),)))
+    assert flipped.pair == PlanPair(PlanRequest("cpu-blas", (("threads", "all"),)))
 
 
 def test_a_failed_plan_has_no_time_and_no_ratio() -> None:
     wrong = PlanRequest("cpu-blas", uses=(("w1", KernelChoice(WRONG_KERNEL)),))
-    state = resolved(states.change_plan(started(), wrong))
+    state = resolved(state_keys.change_plan(started(), wrong))
     state = measured(state)
     cells = ladder_rows(state, WIDTHS)[f"+cpu-blas,w1:{WRONG_KERNEL}"]
     assert str(cells["ratio"]) == "FAIL"
@@ -206,11 +213,11 @@ def test_a_failed_plan_has_no_time_and_no_ratio() -> None:
 
 
 def test_frozen_screen_holds_its_window_while_measuring_goes_on() -> None:
-    state = measured(states.freeze_or_thaw(started()))
+    state = measured(state_keys.freeze_or_thaw(started()))
     assert state.window is not None
     assert state.latest is not None
     assert (state.window.number, state.latest.window.number) == (1, 2)
-    thawed = states.freeze_or_thaw(state).window
+    thawed = state_keys.freeze_or_thaw(state).window
     assert thawed is not None
     assert thawed.number == 2
 
@@ -243,7 +250,7 @@ def test_how_to_get_a_verdict_is_said_as_it_is_where_nothing_is_measured() -> No
     ],
 )
 def test_a_flip_passes_over_refused_values(toggle: ToggleView, value: str | None) -> None:
-    assert states.next_value(toggle) == value
+    assert state_keys.next_value(toggle) == value
 
 
 def test_exported_rows_carry_the_gate_that_was_just_run() -> None:
@@ -251,5 +258,5 @@ def test_exported_rows_carry_the_gate_that_was_just_run() -> None:
     assert state.shot is not None
     assert state.lane is not None
     gate = replace(state.lane.gate, status="PASS", pass_error=7e-8)
-    rows = states.export_rows(state.shot, gate)
+    rows = export_rows(state.shot, gate)
     assert {(row.gate, row.gate_error) for row in rows} == {("PASS", 7e-8)}

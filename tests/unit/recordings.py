@@ -22,7 +22,7 @@ from gputop.results.ladder import Ladder
 from gputop.results.recording import Recording
 from gputop.results.records import Window
 from gputop.session import Replay
-from gputop.tui import state as states
+from gputop.tui import state_events, state_keys
 from gputop.tui.options import Options
 from gputop.tui.state import PlanPair, State, TimedWindow
 from gputop.tui.views.diff import DiffView
@@ -166,9 +166,9 @@ def show_everything(kept: Recording) -> None:
         raise NothingToShow from error
     ceiling_lines(replay.calibrate(), TERMINAL)
     export.ceilings_csv(replay.calibrate())
-    state = states.recording_ready(_opened(replay), kept.windows, replay.calibrate(), replay.batches)
+    state = state_events.recording_ready(_opened(replay), kept.windows, replay.calibrate(), replay.batches)
     if not replay.why_no_ladder:
-        state = states.ladder_ready(state, _show_ladder(replay))
+        state = state_events.ladder_ready(state, _show_ladder(replay))
     if replay.batches is not None:
         batch_lines(replay.batches, TERMINAL)
         export.ladder_csv(replay.batches)
@@ -227,18 +227,18 @@ def _opened(replay: Replay) -> State:
         default_rung=replay.default_rung,
     )
     encode(opened)
-    return states.device_ready(State(), opened, Options("replay", replay.workload))
+    return state_events.device_ready(State(), opened, Options("replay", replay.workload))
 
 
 def _drawn(state: State, replay: Replay, pair: PlanPair, window: Window) -> State:
     """The screen with this window on it."""
-    state = states.choose_rung(state, pair.current.rung)
+    state = state_keys.choose_rung(state, pair.current.rung)
     for request in (pair.current, pair.pinned):
         if request is not None:
             view = replay.view(request)
             encode(Resolved(id=1, view=view))
-            state = states.plan_ready(state, request, view)
-    state = states.window_ready(state, TimedWindow(pair, window, 0.0))
+            state = state_events.plan_ready(state, request, view)
+    state = state_events.window_ready(state, TimedWindow(pair, window, 0.0))
     device_line.who_line(state, 100, 1.0)
     device_line.health_text(state, 100)
     headline(state, 100)

@@ -17,7 +17,7 @@ from gputop.planner.registry import Registry
 from gputop.results.kernel_code import KernelCode, LoopMix, code_lines, opcode_mix
 from gputop.results.recording import locate, read
 from gputop.session import Replay
-from gputop.tui import state as states
+from gputop.tui import state_events, state_keys
 from gputop.tui.options import Options
 from gputop.tui.state import PlanPair, State, TimedWindow
 from gputop.tui.views.inspector import inspector_text
@@ -44,12 +44,12 @@ def on_screen(replay: Replay, plan: str, site: str) -> str:
     opened = Opened(
         id=1, device=replay.facts, workload=replay.workload, rungs=replay.rung_views(), default_rung=plan
     )
-    state = states.device_ready(State(), opened, Options("replay", replay.workload))
-    state = states.recording_ready(state, read(locate("h200")).windows, replay.calibrate(), replay.batches)
-    state = states.ladder_ready(state, replay.measure_ladder(()))
-    state = states.choose_rung(state, plan)
+    state = state_events.device_ready(State(), opened, Options("replay", replay.workload))
+    state = state_events.recording_ready(state, read(locate("h200")).windows, replay.calibrate(), replay.batches)
+    state = state_events.ladder_ready(state, replay.measure_ladder(()))
+    state = state_keys.choose_rung(state, plan)
     window = replay.first_window(request)
-    state = states.window_ready(state, TimedWindow(PlanPair(request), window, 0.0))
+    state = state_events.window_ready(state, TimedWindow(PlanPair(request), window, 0.0))
     return inspector_text(replace(state, site=site), WIDTH).plain
 
 

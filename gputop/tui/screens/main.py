@@ -31,10 +31,8 @@ from gputop.tui.widgets.ladder_table import LadderTable, explain_rung
 from gputop.tui.widgets.log_pane import LogPane
 from gputop.tui.widgets.pane import Area, Pane
 from gputop.tui.widgets.phase_table import (
-    SORT_OF_COLUMN,
     Failure,
     PhaseTable,
-    SplitWarning,
     TotalsLine,
     explain_phase,
     failure,
@@ -42,6 +40,7 @@ from gputop.tui.widgets.phase_table import (
 from gputop.tui.widgets.toggle_table import ToggleTable, explain_toggle
 from gputop.tui.widgets.verdict_line import VerdictLine
 from gputop.tui.widgets.view_tabs import ViewTabs
+from gputop.tui.widgets.warnings import Warnings
 
 PANES = ("ladder", "phases", "toggles", "dispatch")
 """In the order of the tab key."""
@@ -111,7 +110,7 @@ class MainScreen(Screen[None]):
                     yield Pane(ToggleTable(), "toggles")
                     yield Pane(DispatchTable(), "dispatch")
             with Area(id="right"):
-                yield SplitWarning(id="split")
+                yield Warnings(id="warnings")
                 yield Pane(PhaseTable(), "phases", below=[Failure(), TotalsLine(id="totals")])
                 yield DetailView(id="detail")
         for pane in VIEW_PANES:
@@ -152,7 +151,6 @@ class MainScreen(Screen[None]):
         with self.app.batch_update():
             self.show_age(now_s)
             self.query_one(ViewTabs).show(state, self._narrow)
-            self.query_one(Headline).show(state)
             self.query_one(HealthLine).show(state)
             if state.view_name == "phases":
                 self._show_panes(state, first_rows)
@@ -181,7 +179,7 @@ class MainScreen(Screen[None]):
         self._table("phases").display = not failed
         self.query_one(TotalsLine).display = not failed
         self.query_one(TotalsLine).show(state)
-        self.query_one(SplitWarning).show(state)
+        self.query_one(Warnings).show(state)
         self.query_one(LadderStrip).show(state)
         self.query_one(DetailView).show(state)
 
@@ -197,6 +195,7 @@ class MainScreen(Screen[None]):
         """Draw only what grows older by itself."""
         self._now_s = now_s
         self.query_one(DeviceLine).show(self._state, now_s)
+        self.query_one(Headline).show(self._state, now_s)
         self.query_one(Banner).show(self._state, now_s)
 
     def _explain(self) -> None:
@@ -348,7 +347,7 @@ class MainScreen(Screen[None]):
             self.post_message(self.Chosen(event.data_table.id, event.row_key.value))
 
     def on_keyed_table_header_clicked(self, event: KeyedTable.HeaderClicked) -> None:
-        if event.table.id == "phases" and event.column in SORT_OF_COLUMN:
+        if event.table.id == "phases":
             self.post_message(self.SortBy(event.column))
 
     # The log

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import exp, log
 from typing import ClassVar
 
@@ -16,6 +15,7 @@ from gputop.tui.actions import bindings_of
 from gputop.tui.format import middle_cut, time_unit
 from gputop.tui.palette import BAD, FAINT, GOOD, MUTED, TEXT, VERDICTS
 from gputop.tui.state import State, View
+from gputop.tui.steps import Step, measured_steps
 from gputop.tui.views.pane import ViewPane
 from gputop.util.units import ratio_within, seconds
 
@@ -23,19 +23,6 @@ NAME_WIDTH = 16
 FIGURES_WIDTH = 44
 LEAST_CHANGE_S = 5e-8
 """Smaller differences are added up in one line."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A plan that was paired with the current one."""
-
-    name: str
-    ratio: float
-    """Time of the current plan / time of that one: above 1, that one is faster."""
-    lo: float | None
-    hi: float | None
-    verdict: str
-    aa_floor: float | None
 
 
 def diff_text(state: State, width: int) -> Text:
@@ -149,59 +136,6 @@ def _wall(wall: Delta) -> Text:
     return line
 
 
-def measured_steps(state: State) -> tuple[Step, ...]:
-    """Return every plan that was paired with the current one in a window, and ladder rungs next to it."""
-    word = state.current_word or ""
-    found: dict[str, Step] = {}
-    here = state.ladder.get(word)
-    for entry in state.ladder.values():
-        if entry.before == word and entry.ratio_before:
-            found[entry.rung] = Step(
-                entry.rung,
-                entry.ratio_before,
-                entry.ratio_before_lo,
-                entry.ratio_before_hi,
-                entry.verdict,
-                entry.aa_floor,
-            )
-    if here is not None and here.before and here.ratio_before:
-        lo, hi = here.ratio_before_lo, here.ratio_before_hi
-        back = Step(
-            here.before,
-            1 / here.ratio_before,
-            1 / hi if hi else None,
-            1 / lo if lo else None,
-            "",
-            here.aa_floor,
-        )
-        found.setdefault(here.before, back)
-    for window in (*state.recorded, *(seen.shot.window for seen in state.seen.values())):
-        step = _step_of(window, word)
-        if step is not None:
-            found[step.name] = step
-    return tuple(sorted(found.values(), key=lambda step: -step.ratio))
-
-
-def _step_of(window: Window, word: str) -> Step | None:
-    delta = window.comparison.get("device") if window.comparison else None
-    if window.comparison is None or delta is None or not delta.ratio:
-        return None
-    if window.comparison.plan_a == word:
-        return Step(
-            window.comparison.plan_b,
-            delta.ratio,
-            delta.ratio_lo,
-            delta.ratio_hi,
-            delta.verdict,
-            delta.aa_floor,
-        )
-    if window.comparison.plan_b == word:
-        turned = {"FASTER": "SLOWER", "SLOWER": "FASTER"}.get(delta.verdict, delta.verdict)
-        lo, hi = (1 / end if end else None for end in (delta.ratio_hi, delta.ratio_lo))
-        return Step(window.comparison.plan_a, 1 / delta.ratio, lo, hi, turned, delta.aa_floor)
-    return None
-
-
 def _ablation_lines(state: State, steps: tuple[Step, ...], width: int) -> Iterator[Text]:
     yield Text.assemble(
         (f"changes of {state.current_word}", Style(color=TEXT, bold=True)),
@@ -226,7 +160,7 @@ def _ablation_lines(state: State, steps: tuple[Step, ...], width: int) -> Iterat
     yield Text(" " * 57 + "".join(scale), Style(color=FAINT))
     for step in steps:
         mark = VERDICTS.get(step.verdict) or VERDICTS["FASTER" if step.ratio > 1 else "SLOWER"]
-        line = Text(f"{middle_cut(step.name, 24):<25}", Style(color=TEXT), no_wrap=True)
+        line = Text(f"{middle_cut(step.plan, 24):<25}", Style(color=TEXT), no_wrap=True)
         line.append(
             f"{mark.symbol} {ratio_within(step.ratio, step.lo, step.hi):<29} ", Style(color=mark.color)
         )
@@ -252,8 +186,7 @@ class DiffView(ViewPane):
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("diff")
 
     def draw(self, state: State, width: int, height: int) -> Text:
-        text = diff_text(state, width)
-        return Text(text.plain, Style(color=FAINT)) if state.pending else text
+        return diff_text(state, width)
 
     def explain(self, state: State) -> str:
         pinned = state.pinned_word

@@ -195,6 +195,7 @@ class LadderView(ViewPane):
     """Scrolls if the terminal is short."""
 
     view: ClassVar[View] = "ladder"
+    shows_window: ClassVar[bool] = False
     BINDINGS: ClassVar[list[BindingType]] = bindings_of("ladder")
 
     def __init__(self) -> None:

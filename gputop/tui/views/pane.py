@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 
+from gputop.tui.palette import FAINT, PINNED
 from gputop.tui.state import State, View
 from gputop.tui.widgets.cached_static import CachedStatic
+
+
+def _stale(state: State, text: Text) -> Text:
+    """Return a view without its colours, under the sentence that it is of the plan before."""
+    lane, window = state.lane, state.window
+    assert lane is not None
+    assert window is not None
+    said = f"Still {lane.plan}, window {window.number}: the window of {state.current_word} is under way.\n"
+    return Text.assemble((said, Style(color=PINNED)), (text.plain, Style(color=FAINT)))
 
 
 class ViewPane(VerticalScroll):
@@ -17,6 +28,8 @@ class ViewPane(VerticalScroll):
 
     view: ClassVar[View]
     can_focus = True
+    shows_window: ClassVar[bool] = True
+    """Whether it shows the window on the screen, which is stale while another plan's is under way."""
 
     def __init__(self) -> None:
         super().__init__(id=f"view-{self.view}", classes="view")
@@ -30,8 +43,12 @@ class ViewPane(VerticalScroll):
         """Draw the state in the room that there is."""
         self._state = state
         width, height = self.content_size
-        if width > 0 and height > 0:
-            self._body.put(self.draw(state, width, height))
+        if width <= 0 or height <= 0:
+            return
+        text = self.draw(state, width, height)
+        if state.pending and self.shows_window:
+            text = _stale(state, text)
+        self._body.put(text)
 
     def draw(self, state: State, width: int, height: int) -> Text:
         """Return the view's text."""

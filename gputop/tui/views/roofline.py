@@ -23,7 +23,18 @@ from gputop.results import phase_facts
 from gputop.results.records import Ceilings, PlanResult, Row
 from gputop.tui import facts
 from gputop.tui.actions import bindings_of
-from gputop.tui.palette import CURRENT, MUTED, PINNED
+from gputop.tui.palette import (
+    CURRENT,
+    EXCESS_MOST,
+    FLOOR,
+    GRID,
+    LINE,
+    MUTED,
+    PATH_LINE,
+    PINNED,
+    PINNED_LINE,
+    TEXT,
+)
 from gputop.tui.state import State, View
 from gputop.tui.views.pane import ViewPane
 from gputop.util.units import si
@@ -187,43 +198,43 @@ def draw_plane(
     figure: Any = plotext.figure
     figure.clear()
     figure.plot_size(geometry.width, geometry.height)
-    plotext.add_theme("gputop", text=_pixel(MUTED), grid=_pixel("#2a313c"))
+    plotext.add_theme("gputop", text=_pixel(MUTED), grid=_pixel(GRID))
     figure.theme("gputop")
     for axis, (low, high) in (("x", geometry.limits.x), ("y", geometry.limits.y)):
         decades = list(range(ceil(low), floor(high) + 1))
         ticks = [_tick(10.0**decade).rjust(Y_TICK_WIDTH if axis == "y" else 0) for decade in decades]
-        figure.ruler(axis).lim(low, high).ticks(decades, ticks).grid(True, pixel=_pixel("#2a313c"))
+        figure.ruler(axis).lim(low, high).ticks(decades, ticks).grid(True, pixel=_pixel(GRID))
     top = max((roof.value for roof in roofs), default=10 ** geometry.limits.y[1])
     for name, roof in levels.items():
-        color = "#4fa58b" if name == level else "#5b6472"
+        color = FLOOR if name == level else LINE
         _line(figure, _slope(roof.value, top, geometry.limits), color)
     for roof in roofs:
         start = log10(roof.value / levels[level].value) if level in levels else geometry.limits.x[0]
         _line(
             figure,
             ((start, log10(roof.value)), (geometry.limits.x[1], log10(roof.value))),
-            "#7cb7ff",
+            CURRENT,
         )
-        _label(figure, geometry, f"{roof.name} {si(roof.value, 'FLOP/s')}", log10(roof.value), "#7cb7ff")
+        _label(figure, geometry, f"{roof.name} {si(roof.value, 'FLOP/s')}", log10(roof.value), CURRENT)
     old = {point.name: point for point in before}
     for point in points:
         if point.name in old:
             other = old[point.name]
             ends = ((log10(other.intensity), log10(other.rate)), (log10(point.intensity), log10(point.rate)))
-            _line(figure, ends, "#6b5a2e")
+            _line(figure, ends, PINNED_LINE)
             _mark(figure, other, "◇", PINNED)
     for one, two in pairwise(path):
         ends = ((log10(one.intensity), log10(one.rate)), (log10(two.intensity), log10(two.rate)))
-        _line(figure, ends, "#3d6a94")
+        _line(figure, ends, PATH_LINE)
     for step in path:
         _mark(figure, step, "·", CURRENT)
     labels = place_labels(geometry, points, selected)
     for point in points:
         is_selected = point.name == selected
-        _mark(figure, point, "◉" if is_selected else "●", "#f0b35c" if is_selected else "#d0d7de")
+        _mark(figure, point, "◉" if is_selected else "●", EXCESS_MOST if is_selected else TEXT)
         if point.name in labels:
             x, y = geometry.data(*labels[point.name])
-            color = "#f0b35c" if is_selected else "#d0d7de"
+            color = EXCESS_MOST if is_selected else TEXT
             figure.draw(figure.text(x, y, plotext.colorize(point.name, _pixel(color))))
     return Text.from_ansi(figure.build().string())
 
@@ -300,8 +311,6 @@ class RooflineView(ViewPane):
         area = (*self.points, *before, *path)
         self.geometry = Geometry(width, height - LEGEND_LINES, limits(area, roofs, self.zoomed))
         plane = draw_plane(self.geometry, self.points, before, path, levels, self.level, roofs, selected)
-        if state.pending:
-            plane.stylize(Style(dim=True))
         return Text.assemble(plane, "\n", self._legend(state, levels, width))
 
     def _legend(self, state: State, levels: dict[Level, Roof], width: int) -> Text:
@@ -313,7 +322,7 @@ class RooflineView(ViewPane):
         said = sentence(state, self.level, levels)
         missing = f"without {self.level} bytes: {', '.join(unseen)}" if unseen else ""
         lines = []
-        for text, color in ((axis, MUTED), (said, "#d0d7de"), (missing, MUTED)):
+        for text, color in ((axis, MUTED), (said, TEXT), (missing, MUTED)):
             line = Text(text, Style(color=color), no_wrap=True)
             line.truncate(width, overflow="ellipsis")
             lines.append(line)
@@ -365,7 +374,7 @@ class RooflineView(ViewPane):
 def path_of(state: State, site: str, level: Level) -> tuple[Point, ...]:
     """Return a phase's points along the recorded ladder, slowest first."""
     found: dict[str, Point] = {}
-    for window in (*state.recorded, *(seen.shot.window for seen in state.seen.values())):
+    for window in state.known_windows:
         for lane in window.lanes:
             row = next((row for row in lane.rows if row.phase == site), None)
             point = point_of(row, level) if row is not None else None

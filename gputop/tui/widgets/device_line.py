@@ -82,15 +82,16 @@ def _who(state: State, room: int) -> Text:
     backend = "" if facts.recording else f" · {facts.backend}"
     math = f" · {state.view.math}" if state.view else ""
     rest = f"{backend} · {workload.name} · batch {batch}{math}"
-    name = shortened(device_name(facts), max(8, room - len(rest)))
+    name = shortened(device_name(facts, state.source), max(8, room - len(rest)))
     line = Text.assemble((name, Style(color=TEXT, bold=True)), (rest, Style(color=MUTED)))
     line.truncate(room, overflow="ellipsis")
     return line
 
 
-def device_name(facts: DeviceFacts) -> str:
+def device_name(facts: DeviceFacts, source: str = "") -> str:
+    """Return the device's name; of a recording its name, its day and the device that was measured on."""
     if facts.recording:
-        return f"▷ {printable(facts.recording.removeprefix('recording of '))}"
+        return f"▷ {printable(source)} {printable(facts.recording.removeprefix('recording of '))}"
     name = printable(facts.name) + ("" if facts.index is None else f" [{facts.index}]")
     quota = quota_words(facts)
     return f"{name}, {quota}" if quota else name

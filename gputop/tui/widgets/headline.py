@@ -9,29 +9,24 @@ from rich.text import Text
 
 from gputop.results.phase_facts import totals_of
 from gputop.results.records import Gate
-from gputop.tui.palette import BAD, FAINT, GOOD, MUTED, PINNED, TEXT, VERDICTS
+from gputop.tui.palette import BAD, CURRENT, FAINT, GOOD, MUTED, PINNED, TEXT, VERDICTS
 from gputop.tui.state import State
 from gputop.tui.widgets.cached_static import CachedStatic
 from gputop.util.units import ratio, ratio_within, seconds, si
 
 GAP = "    "
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧"
+TURNS_PER_S = 4
 
 
-def headline(state: State, width: int) -> Text:
-    """Return one line of at most `width` cells: the plan and its figures, the least needed left out first."""
+def headline(state: State, width: int, now_s: float = 0.0) -> Text:
+    """Return one line of at most `width` cells: the plan and its figures, the least needed left out first.
+
+    While a window is waited for: what goes on, how far it is, and whose figures are still shown.
+    """
     lane = state.lane
-    if lane is None or state.window is None:
-        wait = state.doing or "the first window is under way"
-        return Text.assemble(
-            (state.current_word or "no plan yet", Style(color=TEXT, bold=True)),
-            (f"  {wait}", Style(color=MUTED)),
-        )
-    if state.pending:
-        doing = state.doing or ("looking it up" if state.replaying else "measuring it")
-        line = Text.assemble(
-            (state.current_word or "", Style(color=TEXT, bold=True)),
-            (f"  {doing}; below: {lane.plan}, window {state.window.number}", Style(color=PINNED)),
-        )
+    if lane is None or state.window is None or state.pending:
+        line = _waiting(state, now_s)
         line.truncate(width, overflow="ellipsis")
         return line
     line = Text.assemble((lane.plan, Style(color=TEXT, bold=True)))
@@ -44,14 +39,32 @@ def headline(state: State, width: int) -> Text:
     return Text.assemble(line, GAP, gate)
 
 
+def _waiting(state: State, now_s: float) -> Text:
+    turn = SPINNER[int(now_s * TURNS_PER_S) % len(SPINNER)] if state.measuring else "■"
+    line = Text.assemble(
+        (f"{turn} ", Style(color=CURRENT)),
+        (state.current_word or "no plan yet", Style(color=TEXT, bold=True)),
+    )
+    lane = state.lane
+    if lane is None or state.window is None:
+        return line.append(f"  {state.doing or 'the first window is under way'}", Style(color=MUTED))
+    doing = state.doing.replace(f": {state.current_word}", "").replace(f": {state.pinned_word}", "")
+    if not state.measuring:
+        doing = "not measured: space goes on"
+    doing = doing or ("looking it up" if state.replaying else "its window is under way")
+    line.append(f"  {doing}", Style(color=CURRENT))
+    return line.append(f"; below: {lane.plan}, window {state.window.number}", Style(color=PINNED))
+
+
 def _parts(state: State) -> Iterator[Text]:
     """Yield what stands between the time and the gate, the most needed first."""
-    lane, window = state.lane, state.window
+    lane = state.lane
     assert lane is not None
-    delta = window.comparison.get("device") if window and window.comparison else None
-    if delta is not None and delta.ratio is not None and window and window.comparison:
+    pair = state.comparison
+    delta = pair.get("device") if pair else None
+    if delta is not None and delta.ratio is not None and pair is not None:
         mark = VERDICTS[delta.verdict]
-        against = f"{mark.symbol} {ratio(delta.ratio)} vs {window.comparison.plan_a}"
+        against = f"{mark.symbol} {ratio(delta.ratio)} vs {pair.plan_a}"
         yield Text(against, Style(color=mark.color, bold=True))
     totals = totals_of(lane)
     device = totals.get("device")
@@ -89,5 +102,5 @@ def gate_text(gate: Gate) -> Text:
 class Headline(CachedStatic):
     """One line below the device."""
 
-    def show(self, state: State) -> None:
-        self.put(headline(state, max(1, self.app.size.width - self.gutter.width)))
+    def show(self, state: State, now_s: float) -> None:
+        self.put(headline(state, max(1, self.app.size.width - self.gutter.width), now_s))

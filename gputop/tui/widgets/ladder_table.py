@@ -7,10 +7,11 @@ from rich.text import Text
 
 from gputop.plan.choices import RungView
 from gputop.results.ladder import LadderEntry
+from gputop.tui.facts import ladder_ratio
 from gputop.tui.format import log_bar, middle_cut
 from gputop.tui.layout import LayoutColumn
 from gputop.tui.palette import BAD, CURRENT, FAINT, GOOD, MUTED, PINNED, TEXT, VERDICTS
-from gputop.tui.state import PlanSummary, State, ladder_ratio
+from gputop.tui.state import PlanSummary, State
 from gputop.tui.widgets.keyed_table import Cells, KeyedTable
 from gputop.util.units import UNKNOWN, ratio_within, seconds, significant
 

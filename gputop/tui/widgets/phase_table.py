@@ -14,19 +14,10 @@ from gputop.tui import facts
 from gputop.tui.format import TimeUnit, axis, floor_bar, fraction, middle_cut, time_unit
 from gputop.tui.layout import LayoutColumn
 from gputop.tui.palette import BAD, EXCESS, EXCESS_MOST, FAINT, MUTED, PINNED, TEXT, VERDICTS, term_mark
-from gputop.tui.state import SortKey, State
+from gputop.tui.state import State
 from gputop.tui.widgets.cached_static import CachedStatic
 from gputop.tui.widgets.keyed_table import Cells, KeyedTable
 from gputop.util.units import UNKNOWN, ratio, whole
-
-SORTED_BY: Mapping[SortKey, tuple[str, str]] = {
-    "excess": ("bar", "excess"),
-    "time": ("time_s", "time"),
-    "floor": ("over", "× floor"),
-    "site": ("phase", "order"),
-}
-"""Sort -> the column that shows it, and its name."""
-SORT_OF_COLUMN: Mapping[str, SortKey] = {column: sort for sort, (column, _) in SORTED_BY.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +142,7 @@ COLUMNS = (
     LayoutColumn("ratio", "ratio", 7, 8, right=True, doc=_doc("ratio")),
     LayoutColumn("occupancy_theoretical", "occ", 5, 7, right=True, doc=_doc("occupancy_theoretical")),
 )
+BY_KEY = {column.key: column for column in COLUMNS}
 UNPAIRED = tuple(column for column in COLUMNS if column.key not in ("delta_s", "ratio"))
 """The columns of a window with one plan: differences would be dashes."""
 PER_SEQUENCE = "Δ/seq {}"
@@ -179,7 +171,7 @@ def labels(state: State, widths: Mapping[str, int]) -> dict[str, str]:
     """Return column -> its label: the unit, the axis of the bars, and what the rows are sorted by."""
     if state.lane is None:
         return {}
-    unit = lane_unit(state.lane)
+    unit = lane_unit(state)
     largest_s = max((row.time_s or 0.0 for row in phase_facts.phases_of(state.lane)), default=0.0)
     pinned = state.window.lane("pinned") if state.window else None
     per_sequence = pinned is not None and _batch(pinned) != _batch(state.lane)
@@ -190,11 +182,11 @@ def labels(state: State, widths: Mapping[str, int]) -> dict[str, str]:
         "time_mad_s": f"± {unit.name}",
         "bar": axis(largest_s, unit, widths.get("bar", 0)),
     }
-    if state.sort == "excess":
-        made["phase"] = "excess ▾"
-    elif state.sort != "site":
-        column, _ = SORTED_BY[state.sort]
-        made[column] = f"{made.get(column, '×floor')}▾"
+    arrow = "▴" if state.sorted_backwards else "▾"
+    if state.sort == "bar":
+        made["phase"] = f"excess {arrow}"
+    elif state.sort in BY_KEY and (state.sort != "phase" or state.sorted_backwards):
+        made[state.sort] = f"{made.get(state.sort, BY_KEY[state.sort].label)}{arrow}"
     return made
 
 
@@ -203,7 +195,7 @@ def totals_line(state: State, width: int) -> Text:
     lane = state.lane
     if lane is None or not lane.rows:
         return Text("")
-    unit, totals = lane_unit(lane), phase_facts.totals_of(lane)
+    unit, totals = lane_unit(state), phase_facts.totals_of(lane)
     time_s = {name: row.time_s for name, row in totals.items()}
     stale = state.pending
     text = Text(no_wrap=True, overflow="ellipsis", style=Style(color=FAINT if stale else MUTED))
@@ -223,23 +215,13 @@ def totals_line(state: State, width: int) -> Text:
     return text
 
 
-def split_warning(state: State) -> str:
-    """Return what to say if the phases do not add up to the pass; empty if they do."""
-    residual = phase_facts.totals_of(state.lane).get("residual")
-    device = phase_facts.totals_of(state.lane).get("device")
-    if residual is None or not residual.status or device is None or not device.time_s:
-        return ""
-    share = 100 * (1 - abs(residual.time_s or 0.0) / device.time_s)
-    return f"! phases account for {share:.0f} % of the pass: distrust the rows of this window"
-
-
 def _batch(lane: PlanResult) -> int | None:
     return lane.rows[0].batch if lane.rows else None
 
 
 def _context(state: State, lane: PlanResult, widths: Mapping[str, int]) -> Context:
     rows = phase_facts.phases_of(lane)
-    unit = lane_unit(lane)
+    unit = lane_unit(state)
     deltas = [abs(row.delta_s) for row in lane.rows if row.delta_s is not None]
     worst = phase_facts.worst_phase(lane)
     return Context(
@@ -254,9 +236,9 @@ def _context(state: State, lane: PlanResult, widths: Mapping[str, int]) -> Conte
     )
 
 
-def lane_unit(lane: PlanResult) -> TimeUnit:
-    """Return the unit that all times of a plan's table share."""
-    return time_unit([*(row.time_s for row in lane.rows), lane.device_s])
+def lane_unit(state: State) -> TimeUnit:
+    """Return the unit that all times of the tables share."""
+    return time_unit([state.scale_s])
 
 
 def explain_phase(state: State, site: str) -> str:
@@ -299,15 +281,6 @@ class TotalsLine(CachedStatic):
 
     def on_resize(self) -> None:
         self.show(self._state)
-
-
-class SplitWarning(CachedStatic):
-    """Says above the rows that they do not add up to the pass."""
-
-    def show(self, state: State) -> None:
-        said = "" if state.pending else split_warning(state)
-        self.display = bool(said)
-        self.put(Text(said, Style(color=PINNED, bold=True)))
 
 
 class Failure(CachedStatic):

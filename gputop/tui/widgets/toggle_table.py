@@ -8,7 +8,8 @@ from rich.text import Text
 from gputop.plan.choices import ToggleView
 from gputop.tui.layout import LayoutColumn
 from gputop.tui.palette import CURRENT, FAINT, MUTED, TEXT
-from gputop.tui.state import State, next_value
+from gputop.tui.state import State
+from gputop.tui.state_keys import next_value
 from gputop.tui.widgets.keyed_table import Cells, KeyedTable
 
 COLUMNS = (
@@ -21,8 +22,10 @@ COLUMNS = (
 
 
 def toggle_rows(state: State) -> dict[str, Cells]:
+    """Return name -> cells; what can't be changed on this plan comes last."""
     view = state.shown_view
-    return {toggle.name: _cells(toggle, state.view is None) for toggle in view.toggles} if view else {}
+    toggles = sorted(view.toggles, key=lambda toggle: not flippable(toggle)) if view else ()
+    return {toggle.name: _cells(toggle, state.view is None) for toggle in toggles}
 
 
 def flippable(toggle: ToggleView) -> bool:
