@@ -95,6 +95,13 @@ def add_output_options(parser: ArgumentParser) -> None:
         )
 
 
+def add_theme_option(parser: ArgumentParser) -> None:
+    """Add the screen's colours."""
+    parser.add_argument(
+        "--theme", choices=("dark", "light"), help="the screen's colours; default: those of the last time"
+    )
+
+
 def workload_of(options: Namespace) -> Workload:
     """UsageError for an unknown name or a file that is no workload."""
     from gputop.model.workloads import parse_workload

@@ -139,6 +139,12 @@ class Sampler(threading.Thread):
         self._ceilings_asked = False
         """Whether the ceilings were asked for: a recording brings its own."""
         self._finished = False
+        self._waiting = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it waits for another wish."""
+        return self._waiting
 
     # Called from the screen's thread
 
@@ -280,7 +286,9 @@ class Sampler(threading.Thread):
                     return None
                 if (job := self._job()) is not None:
                     return job
+                self._waiting = True
                 self._changed.wait()
+                self._waiting = False
 
     def _job(self) -> Callable[[], None] | None:
         pair = self._wish.pair

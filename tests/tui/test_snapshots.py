@@ -55,7 +55,11 @@ async def paired(pilot: Driver) -> None:
 
 async def failed(pilot: Driver) -> None:
     await until_shown(pilot, "gives a wrong answer")
-    await until(pilot, lambda: not pilot.app.screen.query_one("#phases").display, "the table put aside")
+    app = pilot.app
+    assert isinstance(app, GputopApp)
+    await until(pilot, lambda: not app.screen.query_one("#phases").display, "the table put aside")
+    await until(pilot, lambda: app.is_drawn and app._sampler.is_idle, "nothing more to come")
+    await pilot.pause()
 
 
 def test_one_plan(snap_compare: Compare, tmp_path: Path) -> None:

@@ -10,13 +10,17 @@ import pytest
 from gputop.ipc.protocol import Opened
 from gputop.plan.choices import ToggleView
 from gputop.plan.types import KernelChoice, PlanRequest, Verdict
-from gputop.tui import state_events, state_keys
-from gputop.tui.export import export_rows
+from gputop.results.phase_facts import phases_of
+from gputop.tui import facts, state_events, state_keys
 from gputop.tui.options import Options
 from gputop.tui.state import PairedRatio, PlanPair, State, TimedWindow
+from gputop.tui.steps import best_step
+from gputop.tui.widgets.advice_line import advice_line
 from gputop.tui.widgets.ladder_table import ladder_rows
+from gputop.tui.widgets.phase_table import COLUMNS, labels
 from gputop.tui.widgets.toggle_table import toggle_rows
 from gputop.tui.widgets.verdict_line import verdict_line
+from gputop.tui.widgets.warnings import warnings
 from tests.tui.fake.records import DEVICE, RUNGS, WORKLOAD, WRONG_KERNEL, view_of, window_of
 
 BLAS, THREADS, LOOPS = PlanRequest("cpu-blas"), PlanRequest("cpu-threads"), PlanRequest("cpu-loops")
@@ -253,10 +257,75 @@ def test_a_flip_passes_over_refused_values(toggle: ToggleView, value: str | None
     assert state_keys.next_value(toggle) == value
 
 
-def test_exported_rows_carry_the_gate_that_was_just_run() -> None:
+def test_a_click_on_the_heading_that_sorts_turns_the_order_round() -> None:
+    by_time = state_keys.sort_by(started(), "time_s")
+    names = [row.phase for row in facts.shown_phases(by_time)]
+    assert names[:2] == ["w2", "w1"]
+    assert [row.phase for row in facts.shown_phases(state_keys.sort_by(by_time, "time_s"))] == names[::-1]
+    assert not state_keys.sort_by(by_time, "count").sorted_backwards
+
+
+@pytest.mark.parametrize("column", [column.key for column in COLUMNS])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_every_column_sorts_and_loses_no_phase(column: str, backwards: bool) -> None:
+    state = replace(started(), sort=column, sorted_backwards=backwards)
+    shown = [row.phase for row in facts.shown_phases(state)]
+    assert sorted(shown) == sorted(row.phase for row in phases_of(state.lane))
+    assert labels(state, {column.key: 20 for column in COLUMNS})
+
+
+def test_units_stay_while_the_times_are_near_and_follow_them_when_not() -> None:
     state = started()
-    assert state.shot is not None
-    assert state.lane is not None
-    gate = replace(state.lane.gate, status="PASS", pass_error=7e-8)
-    rows = export_rows(state.shot, gate)
-    assert {(row.gate, row.gate_error) for row in rows} == {("PASS", 7e-8)}
+    assert state.latest is not None
+    first = state.scale_s
+
+    def slower(factor: float) -> State:
+        window = state.latest.window if state.latest else None
+        assert window is not None
+        lanes = tuple(
+            replace(lane, device_s=factor * (lane.device_s or 0.0), rows=()) for lane in window.lanes
+        )
+        shot = replace(state.latest, window=replace(window, lanes=lanes))
+        return state_events.window_ready(state, shot)
+
+    assert slower(0.5).scale_s == slower(3.0).scale_s == first
+    assert slower(0.001).scale_s != first
+
+
+def test_a_busy_machine_and_a_split_that_does_not_add_up_are_said_above_the_rows() -> None:
+    state = started()
+    assert state.latest is not None
+    assert list(warnings(state)) == []
+    window = state.latest.window
+    busy = replace(window, health=replace(window.health, host_cores=2, others_cores=1.6))
+    lanes = tuple(
+        replace(
+            lane,
+            rows=tuple(
+                replace(row, time_s=0.0275, status="something else ran") if row.phase == "residual" else row
+                for row in lane.rows
+            ),
+        )
+        for lane in busy.lanes
+    )
+    shown = replace(state, latest=replace(state.latest, window=replace(busy, lanes=lanes)))
+    said = list(warnings(shown))
+    assert said[0].startswith("! others use 1.6 of 2 cores")
+    assert said[1] == "! phases account for 35 % of the pass: distrust the rows of this window"
+    assert list(warnings(replace(shown, current=LOOPS))) == [], "not of a window that is stale"
+
+
+def test_what_was_measured_faster_before_is_advised_after_a_loss() -> None:
+    """A flip that lost leads back, and not to a forecast."""
+    state = measured(resolved(state_keys.choose_rung(started(), "cpu-threads")))
+    lost = measured(resolved(state_keys.choose_rung(state_keys.pin_or_unpin(state), "cpu-blas")))
+    step = best_step(lost)
+    assert step is not None
+    assert (step.plan, step.verdict) == ("cpu-threads", "FASTER")
+    assert "cpu-threads was measured" in advice_line(lost).plain
+
+
+def test_another_batch_is_no_faster_answer_to_the_same_question() -> None:
+    state = measured(resolved(state_keys.with_toggle(started(), "batch", "4")))
+    state = measured(resolved(state_keys.choose_plan(state, "cpu-blas")))
+    assert all("batch" not in step.plan for step in [best_step(state)] if step)

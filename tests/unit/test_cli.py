@@ -98,6 +98,14 @@ def test_a_mistake_is_answered_by_a_sentence(
     assert not state_home.exists(), "a worker was started for it"
 
 
+def test_no_screen_is_drawn_into_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would run unseen behind a blank terminal: `gputop 2>log`."""
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    monkeypatch.setattr(sys.__stderr__, "isatty", lambda: False)
+    assert "stderr goes to a file" in why_no_screen()
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -118,7 +126,7 @@ def test_what_no_screen_can_show_is_refused_before_it_opens(
     monkeypatch: pytest.MonkeyPatch,
     state_home: Path,
 ) -> None:
-    for stream in (sys.stdin, sys.stdout):
+    for stream in (sys.stdin, sys.stdout, sys.__stderr__):
         monkeypatch.setattr(stream, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     assert expected in refusal(capsys, *words)

@@ -45,7 +45,8 @@ def on_screen(replay: Replay, plan: str, site: str) -> str:
         id=1, device=replay.facts, workload=replay.workload, rungs=replay.rung_views(), default_rung=plan
     )
     state = state_events.device_ready(State(), opened, Options("replay", replay.workload))
-    state = state_events.recording_ready(state, read(locate("h200")).windows, replay.calibrate(), replay.batches)
+    windows = read(locate("h200")).windows
+    state = state_events.recording_ready(state, windows, replay.calibrate(), replay.batches)
     state = state_events.ladder_ready(state, replay.measure_ladder(()))
     state = state_keys.choose_rung(state, plan)
     window = replay.first_window(request)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gputop.cli.command import Command
 from gputop.cli.exit_code import exit_code_of
-from gputop.cli.options import add_output_options
+from gputop.cli.options import add_output_options, add_theme_option
 from gputop.cli.terminal import print_message, why_no_screen
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rung", metavar="ID", help="the rung whose phases are shown")
     add_output_options(parser)
+    add_theme_option(parser)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -46,6 +47,7 @@ def _run(options: argparse.Namespace) -> int:
                 workload=replay.workload,
                 device=options.recording,
                 request=request if options.rung else None,
+                theme=options.theme,
             )
         )
     return _print(replay, request.rung, output)

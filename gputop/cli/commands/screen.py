@@ -10,6 +10,7 @@ from gputop.cli.options import (
     add_measuring_options,
     add_output_options,
     add_plan_options,
+    add_theme_option,
     kernels_dir_of,
     request_of,
     workload_of,
@@ -24,6 +25,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_plan_options(parser)
     add_measuring_options(parser)
     add_output_options(parser)
+    add_theme_option(parser)
     # So that one who asks for a number is told from one who does not.
     parser.set_defaults(windows=None, require=None)
 
@@ -56,6 +58,7 @@ def _run(options: argparse.Namespace) -> int:
             kernels_dir=kernels_dir_of(options),
             seconds=options.seconds,
             remote=options.remote,
+            theme=options.theme,
         )
     )
 
