@@ -279,14 +279,13 @@ def test_units_stay_while_the_times_are_near_and_follow_them_when_not() -> None:
     assert state.latest is not None
     first = state.scale_s
 
+    shot = state.latest
+
     def slower(factor: float) -> State:
-        window = state.latest.window if state.latest else None
-        assert window is not None
         lanes = tuple(
-            replace(lane, device_s=factor * (lane.device_s or 0.0), rows=()) for lane in window.lanes
+            replace(lane, device_s=factor * (lane.device_s or 0.0), rows=()) for lane in shot.window.lanes
         )
-        shot = replace(state.latest, window=replace(window, lanes=lanes))
-        return state_events.window_ready(state, shot)
+        return state_events.window_ready(state, replace(shot, window=replace(shot.window, lanes=lanes)))
 
     assert slower(0.5).scale_s == slower(3.0).scale_s == first
     assert slower(0.001).scale_s != first

@@ -15,6 +15,7 @@ from gputop.backends.cpu.machine import processor
 from gputop.cli import main
 from gputop.cli.command_table import COMMANDS
 from gputop.cli.commands.ladder import chosen
+from gputop.cli.terminal import why_no_screen
 from gputop.plan.choices import RungView
 from gputop.results.host_words import cores_words
 from gputop.util.errors import UsageError
