@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from pathlib import Path
 
 from gputop.cli.kernel_code import CodeReader
+from gputop.cli.ncu_run import count, find_ncu
 from gputop.cli.worker_session import WorkerSession
-from gputop.plan.types import Plan, PlanRequest, Workload
+from gputop.plan.types import Dims, Plan, PlanRequest, Workload
 from gputop.planner.resolver import Resolver, plan_dims
 from gputop.results import phase_facts
+from gputop.results.counters import CounterKey, CountRequest, keep_counted, kept_counted
 from gputop.results.inspection import Inspection
 from gputop.results.kernel_code import KernelCode
 from gputop.results.records import Ceilings, DeviceFacts, PlanResult, Row, Window
-from gputop.util.errors import GputopError, unknown_name
+from gputop.util.errors import GputopError, UsageError, unknown_name
 
 ALL_SITES = "all"
+COUNTS = "cuda"
+"""The backend whose kernels have counters."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +58,20 @@ class InspectedPlan:
         chosen = phase_facts.chosen_phase(self.lane, site) or next(iter(every), None)
         return (chosen,) if chosen else ()
 
+    @property
+    def dims(self) -> Dims:
+        """The sizes that the plan runs at."""
+        return plan_dims(self.workload, self.plan)
+
+    def counter_key(self, row: Row) -> CounterKey:
+        """Return what counted figures of a row are kept by."""
+        return CounterKey(self.device, self.dims, row)
+
     def inspect(self, row: Row, resolver: Resolver, reader: CodeReader | None) -> Inspection:
-        """Return all that is known of one row; `reader` looks at its machine code."""
+        """Return all that is known of one row; `reader` looks at its machine code.
+
+        What was counted is what is kept of it: only of the device that is measured, not of a recording's.
+        """
         code, why_no_code = self._code(row, resolver, reader)
         name = (row.kernel or "").split("/")[0]
         kernel = resolver.kernels.get(name)
@@ -67,6 +84,7 @@ class InspectedPlan:
             f"kernels/{kernel.source}" if kernel and kernel.source else "",
             code,
             why_no_code,
+            () if self.device.recording else kept_counted(self.counter_key(row)),
         )
 
     def _code(
@@ -76,10 +94,25 @@ class InspectedPlan:
         if reader is None or self.plan.backend == "cpu" or self.plan.peer:
             return (), ""
         try:
-            dims = plan_dims(self.workload, self.plan)
-            return reader.of_site(resolver, self.plan, dims, row.phase), ""
+            return reader.of_site(resolver, self.plan, self.dims, row.phase), ""
         except GputopError as error:
             return (), str(error)
+
+
+def count_plan(subject: InspectedPlan, kernels_dir: Path) -> None:
+    """Count each kernel and shape of a plan's pass with ncu, and keep the figures by site.
+
+    Raise Unavailable if there is no ncu or it is not allowed to count; UsageError for what has no counters.
+    """
+    if subject.device.recording or subject.plan.backend != COUNTS:
+        what = "A recording" if subject.device.recording else f"The {subject.plan.backend} backend"
+        raise UsageError(f"{what} has no counters: leave --counters out, or run it on a machine with a GPU.")
+    request = CountRequest(subject.workload, subject.device.uuid, str(kernels_dir), (subject.plan,))
+    found = count(find_ncu(), request)
+    for row in phase_facts.phases_of(subject.lane):
+        counted = tuple(item for item in found if item.launch.site == row.phase)
+        if counted:
+            keep_counted(subject.counter_key(row), counted, subject.window.time_utc)
 
 
 def measured_plan(options: argparse.Namespace, request: PlanRequest) -> InspectedPlan:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from gputop.perf.block_shape import KNOBS, BlockShape, next_cliff
 from gputop.perf.gpu_specs import SM_LIMITS
 from gputop.results import phase_facts
+from gputop.results.counters import Counted, counted_lines
 from gputop.results.kernel_code import KernelCode, code_lines, spilled
 from gputop.results.records import Ceilings, DeviceFacts, Gate, PhaseCheck, Row
 from gputop.results.schemas import phase_records
@@ -39,6 +40,8 @@ class Inspection:
     code: tuple[KernelCode, ...] = ()
     """Machine code of the launches of one instance, if it was looked at."""
     why_no_code: str = ""
+    counted: tuple[Counted, ...] = ()
+    """What hardware counters gave of this site's launches, now or earlier; empty if nothing was counted."""
 
     @property
     def arch(self) -> str:
@@ -50,6 +53,13 @@ class Inspection:
     def shape(self) -> BlockShape | None:
         """What the kernel's blocks need; None if the launch is not known in full."""
         return phase_facts.block_shape(self.row)
+
+    @property
+    def occupancy_counted(self) -> float | None:
+        """Mean warps an SM had / its most, as counted; None if nobody counted."""
+        if self.row.occupancy_achieved is not None:
+            return self.row.occupancy_achieved
+        return self.counted[0].values.get("occupancy_achieved") if self.counted else None
 
     @property
     def checks(self) -> tuple[PhaseCheck, ...]:
@@ -124,6 +134,7 @@ def sections(inspection: Inspection, width: int) -> tuple[Section, ...]:
         Section("occupancy", tuple(_occupancy(inspection))),
         Section("rates", tuple(_rates(inspection))),
         Section("code", tuple(_code(inspection))),
+        Section("counted", tuple(_counted(inspection))),
         Section("on the ladder", tuple(_history(inspection, width))),
         Section("measured", tuple(_measured(row))),
         Section("checked", tuple(_checked(inspection))),
@@ -157,8 +168,8 @@ def _occupancy(inspection: Inspection) -> Iterator[str]:
         yield f"warps an SM, most  {_bar(share)} {percent(share)}{by}"
         yield from _cause(inspection, sms)
     if row.grid is not None:
-        counted = percent(row.occupancy_achieved) if row.occupancy_achieved is not None else "not counted"
-        yield f"warps an SM, counted: {counted}"
+        counted = inspection.occupancy_counted
+        yield f"warps an SM, counted: {percent(counted) if counted is not None else 'not counted'}"
 
 
 def _cause(inspection: Inspection, sms: int | None) -> Iterator[str]:
@@ -217,6 +228,11 @@ def _code(inspection: Inspection) -> Iterator[str]:
         yield f"measured was another build, cubin {ran}: source or compiler have changed since"
     if inspection.why_no_code:
         yield inspection.why_no_code
+
+
+def _counted(inspection: Inspection) -> Iterator[str]:
+    for counted in inspection.counted:
+        yield from counted_lines(counted, inspection.row)
 
 
 def _history(inspection: Inspection, width: int) -> Iterator[str]:
@@ -280,13 +296,16 @@ def inspection_record(inspection: Inspection) -> Mapping[str, object]:
             "limit": row.occupancy_theoretical,
             "limiters": row.occupancy_limiters,
             "blocks_by_limit": shape.allowed(arch) if shape and arch else {},
-            "counted": row.occupancy_achieved,
+            "counted": inspection.occupancy_counted,
         },
         "rates_per_s": {
             name: getattr(row, field) / row.time_s if row.time_s and getattr(row, field) else None
             for field, name in (("flops", "flops"), *((field, field) for field, _, _ in LEVELS))
         },
         "code": [asdict(code) for code in inspection.code],
+        "counted": [
+            {**asdict(counted.launch), "values": dict(counted.values)} for counted in inspection.counted
+        ],
         "history_s": dict(inspection.history),
         "checks": [asdict(check) for check in inspection.checks],
     }

@@ -75,6 +75,11 @@ class CudaBackend:
         mark("cuda: facts")
         self._facts = self._read_facts()
 
+    @property
+    def context(self) -> Context:
+        """The device as this process holds it."""
+        return self._context
+
     def facts(self) -> DeviceFacts:
         return self._facts
 

@@ -104,6 +104,11 @@ class CudaPrepared:
         host_logits, self._host_logits_at = context.mapped(self._memory.logits.size, ctypes.c_float)
         self._host_logits = np.ctypeslib.as_array(host_logits)
 
+    @property
+    def bound(self) -> tuple[BoundStep, ...]:
+        """The pass's steps in order, ready to run one by one outside of a graph."""
+        return self._bound
+
     def run(self, tokens: Tokens, poison: float) -> Floats:
         return self._run(self._memory, self._submit, tokens, poison)
 

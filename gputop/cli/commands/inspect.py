@@ -38,6 +38,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--arch", metavar="sm_NN",
         help=f"compile kernels for that architecture (default: the device's; without a GPU {DEFAULT_ARCH})",
     )  # fmt: skip
+    parser.add_argument(
+        "--counters", action="store_true",
+        help="count each kernel and shape with Nsight Compute (ncu), and show that beside what is declared",
+    )  # fmt: skip
     add_plan_options(parser, rung=False)
     add_measuring_options(parser, windows=False)
     parser.add_argument_group("output").add_argument(
@@ -69,8 +73,8 @@ def _inspect_kernel(kernel: Kernel, resolver: Resolver, options: argparse.Namesp
     from gputop.cli.terminal import Terminal, print_data
     from gputop.results import export
 
-    if options.site or options.replay:
-        raise UsageError("--site and --replay belong to a plan: name a rung, or leave them out.")
+    if options.site or options.replay or options.counters:
+        raise UsageError("--site, --replay and --counters belong to a plan: name a rung, or leave them out.")
     code = _reader(resolver, options.arch or DEFAULT_ARCH).of_kernel(kernel)
     if output.shows_table:
         print_data(*kernel_lines(kernel, code, Terminal.of(sys.stdout)))
@@ -79,9 +83,9 @@ def _inspect_kernel(kernel: Kernel, resolver: Resolver, options: argparse.Namesp
 
 
 def _inspect_plan(resolver: Resolver, options: argparse.Namespace, output: Output) -> int:
-    from gputop.cli.inspected_plan import measured_plan, recorded_plan
+    from gputop.cli.inspected_plan import count_plan, measured_plan, recorded_plan
     from gputop.cli.tables.inspection_lines import inspection_lines
-    from gputop.cli.terminal import Terminal, print_data
+    from gputop.cli.terminal import Terminal, print_data, print_message
     from gputop.plan.plan_string import parse_word
     from gputop.results import export
 
@@ -89,6 +93,11 @@ def _inspect_plan(resolver: Resolver, options: argparse.Namespace, output: Outpu
     recording = _recording(options)
     subject = measured_plan(options, request) if recording is None else recorded_plan(recording, request)
     code = exit_code_of([subject.lane.gate])
+    if options.counters:
+        if options.remote:
+            raise UsageError("--counters runs ncu on this machine: leave --remote out, or log in there.")
+        print_message("counting with ncu: the pass is run once for each group of counters")
+        count_plan(subject, resolver.kernels_dir)
     reader = _reader(resolver, options.arch or _arch_of(subject))
     found = [subject.inspect(row, resolver, reader) for row in subject.rows(options.site)]
     if output.shows_table:
@@ -124,6 +133,7 @@ COMMAND = Command(
     examples=(
         "gputop inspect graph --replay h200",
         "gputop inspect graph --replay h200 --site w2 --json -",
+        "gputop inspect hopper --site w2 --counters",
         "gputop inspect cpu-blas --workload tiny --site all",
         "gputop inspect gemm_warpgroup_56 --arch sm_90",
     ),
