@@ -118,7 +118,7 @@ def test_only_passes_of_as_many_sequences_are_set_side_by_side(capsys: pytest.Ca
         (("graph", "--replay", "h200", "--site", "w3"), "Unknown site 'w3'."),
         (("grph",), "Unknown rung or kernel 'grph'. Did you mean 'graph'?"),
         (("grph", "--replay", "h200"), "Did you mean 'graph'?"),
-        (("gemm_warpgroup_56", "--site", "w2"), "--site and --replay belong to a plan"),
+        (("gemm_warpgroup_56", "--site", "w2"), "--counters belong to a plan"),
         (("cublas",), "there is no source of ours to look at"),
     ],
 )
