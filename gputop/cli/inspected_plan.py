@@ -6,8 +6,8 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
+from gputop.backends.cuda.counters.ncu import count, find_ncu
 from gputop.cli.kernel_code import CodeReader
-from gputop.cli.ncu_run import count, find_ncu
 from gputop.cli.worker_session import WorkerSession
 from gputop.plan.types import Dims, Plan, PlanRequest, Workload
 from gputop.planner.resolver import Resolver, plan_dims

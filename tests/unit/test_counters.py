@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.backends.cuda import counted_pass
+from gputop.backends.cuda.counters import counted_pass, ncu
+from gputop.backends.cuda.counters.ncu import count, find_ncu, ncu_command, refuse_if_told
+from gputop.backends.cuda.counters.ncu_report import counted_launches, figure
 from gputop.backends.cuda.runtime.launch import Geometry, KernelLaunch
-from gputop.cli import main, ncu_run
-from gputop.cli.ncu_report import counted_launches, figure
-from gputop.cli.ncu_run import count, find_ncu, ncu_command, refuse_if_told
+from gputop.cli import main
 from gputop.model.workloads import parse_workload
 from gputop.plan.types import PlanRequest
 from gputop.results.counters import (
@@ -245,7 +245,7 @@ def test_the_drivers_own_setting_is_named_if_it_can_be_read(
 ) -> None:
     settings = tmp_path / "params"
     settings.write_text("EnableMSI: 1\nRmProfilingAdminOnly: 1\n")
-    monkeypatch.setattr(ncu_run, "DRIVER_SETTINGS", settings)
+    monkeypatch.setattr(ncu, "DRIVER_SETTINGS", settings)
     with pytest.raises(Unavailable, match=r"counters \(RmProfilingAdminOnly: 1\)"):
         refuse_if_told("ERR_NVGPUCTRPERM")
 

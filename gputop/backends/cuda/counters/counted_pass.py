@@ -1,4 +1,4 @@
-"""The process that ncu profiles: python -m gputop.backends.cuda.counted_pass REQUEST MANIFEST
+"""The process that ncu profiles: python -m gputop.backends.cuda.counters.counted_pass REQUEST MANIFEST
 
 Each plan's pass is run once, outside of a graph, in order and with the weights in DRAM as in use. The
 profiler is switched on for a site's first launch of each kernel and shape alone: layers repeat them. What was

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import msgspec
 
-from gputop.cli.ncu_report import counted_launches
+from gputop.backends.cuda.counters.ncu_report import counted_launches
 from gputop.results.counters import COUNTERS, Counted, CountedLaunch, CountRequest
 from gputop.util.child_environment import child_environment
 from gputop.util.errors import Unavailable, WorkerLost
 
 NCU_PAGE = "https://developer.nvidia.com/nsight-compute"
-CHILD = "gputop.backends.cuda.counted_pass"
+CHILD = "gputop.backends.cuda.counters.counted_pass"
 DRIVER_SETTINGS = Path("/proc/driver/nvidia/params")
 MODPROBE = "options nvidia NVreg_RestrictProfilingToAdminUsers=0"
 _manifests = msgspec.json.Decoder(tuple[CountedLaunch, ...])
