@@ -19,6 +19,7 @@ from gputop.cli.commands import (
     replay,
     run,
     screen,
+    search,
     serve,
     worker,
 )
@@ -31,6 +32,7 @@ COMMANDS: tuple[Command, ...] = (
     ladder.COMMAND,
     compare.COMMAND,
     inspect.COMMAND,
+    search.COMMAND,
     emit.COMMAND,
     list_names.COMMAND,
     calibrate.COMMAND,

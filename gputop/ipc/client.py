@@ -34,6 +34,7 @@ from gputop.ipc.protocol import (
     Hello,
     LadderDone,
     ListChoices,
+    ListSpace,
     Measure,
     Measured,
     MeasureLadder,
@@ -43,19 +44,21 @@ from gputop.ipc.protocol import (
     Request,
     Resolve,
     Resolved,
+    SpaceListed,
     Stop,
 )
 from gputop.plan.choices import PlanView, SiteChoices
 from gputop.plan.types import PlanRequest, Workload
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, Gate, Window
+from gputop.results.search_space import SearchSpace
 from gputop.util import thread_limits
 from gputop.util.child_environment import child_environment
 from gputop.util.errors import GateFailed, GputopError, Unavailable, UsageError, WorkerLost
 
 OnProgress = Callable[[str], None]
 ClosingEvent = TypeVar(
-    "ClosingEvent", Opened, Resolved, ChoicesListed, Measured, LadderDone, Checked, Calibrated
+    "ClosingEvent", Opened, Resolved, ChoicesListed, SpaceListed, Measured, LadderDone, Checked, Calibrated
 )
 
 HANDSHAKE_S = 60.0
@@ -217,6 +220,10 @@ class Client:
     def choices(self, request: PlanRequest, site: str) -> SiteChoices:
         """Return which kernels can serve one site of a plan, and why the others can't."""
         return self._ask(ListChoices(request=request, site=site), ChoicesListed, None).choices
+
+    def search_space(self, request: PlanRequest, *, on_progress: OnProgress | None = None) -> SearchSpace:
+        """All that a search may choose from at the sites of a plan, priced by the term model."""
+        return self._ask(ListSpace(request=request), SpaceListed, on_progress).space
 
     def measure(
         self,

@@ -1,8 +1,8 @@
 """The contract between client and worker: typed JSON lines, one message a line, validated on both sides.
 
 The worker greets with `Hello`. Each request carries an id; its answer is any number of `Progress`
-events with that id, then exactly one closing event (`Opened`, `Resolved`, `ChoicesListed`, `Measured`,
-`LadderDone`, `Checked`, `Calibrated`, `Failed`). `Stop` and `Bye` have no answer.
+events with that id, then exactly one closing event (`Opened`, `Resolved`, `ChoicesListed`, `SpaceListed`,
+`Measured`, `LadderDone`, `Checked`, `Calibrated`, `Failed`). `Stop` and `Bye` have no answer.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from gputop.plan.choices import PlanView, RungView, SiteChoices
 from gputop.plan.types import PlanRequest, Workload
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
+from gputop.results.search_space import SearchSpace
 from gputop.util.errors import UsageError
 from gputop.util.json_decode import BrokenJson, decode_json
 from gputop.util.printable import printable
@@ -47,6 +48,13 @@ class ListChoices(Message, tag="list-choices", frozen=True, kw_only=True):
     id: int = 0
     request: PlanRequest
     site: str
+
+
+class ListSpace(Message, tag="list-space", frozen=True, kw_only=True):
+    """All that a search may choose from at the sites of a plan."""
+
+    id: int = 0
+    request: PlanRequest
 
 
 class Measure(Message, tag="measure", frozen=True, kw_only=True):
@@ -92,7 +100,7 @@ class Bye(Message, tag="bye", frozen=True, kw_only=True):
     """The worker gives everything back and exits 0."""
 
 
-Request = Open | Resolve | ListChoices | Measure | MeasureLadder | Check | Calibrate | Stop | Bye
+Request = Open | Resolve | ListChoices | ListSpace | Measure | MeasureLadder | Check | Calibrate | Stop | Bye
 
 
 class Hello(Message, tag="hello", frozen=True, kw_only=True):
@@ -129,6 +137,11 @@ class ChoicesListed(Message, tag="choices-listed", frozen=True, kw_only=True):
     choices: SiteChoices
 
 
+class SpaceListed(Message, tag="space-listed", frozen=True, kw_only=True):
+    id: int
+    space: SearchSpace
+
+
 class Measured(Message, tag="measured", frozen=True, kw_only=True):
     """Closes a Measure with its one window."""
 
@@ -161,7 +174,7 @@ class Failed(Message, tag="failed", frozen=True, kw_only=True):
     """The device context is lost: the client must start a new worker."""
 
 
-Closing = Opened | Resolved | ChoicesListed | Measured | LadderDone | Checked | Calibrated
+Closing = Opened | Resolved | ChoicesListed | SpaceListed | Measured | LadderDone | Checked | Calibrated
 """What a request that was done is answered with."""
 Event = Hello | Progress | Closing | Failed
 

@@ -33,6 +33,7 @@ from gputop.ipc.protocol import (
     Hello,
     LadderDone,
     ListChoices,
+    ListSpace,
     Measure,
     Measured,
     MeasureLadder,
@@ -42,6 +43,7 @@ from gputop.ipc.protocol import (
     Request,
     Resolve,
     Resolved,
+    SpaceListed,
     Stop,
     decode_request,
     encode,
@@ -227,6 +229,9 @@ class _Worker:
             case ListChoices():
                 choices = self._opened().choices(request.request, request.site)
                 return ChoicesListed(id=request.id, choices=choices)
+            case ListSpace():
+                space = self._opened().search_space(request.request, say)
+                return SpaceListed(id=request.id, space=space)
             case Measure():
                 window = self._opened().measure(
                     request.current,

@@ -25,6 +25,7 @@ from gputop.results.schemas import (
     LADDER,
     PHASES,
     ROUTING,
+    SEARCH,
     WINDOWS,
     Record,
     Schema,
@@ -34,8 +35,10 @@ from gputop.results.schemas import (
     ladder_records,
     phase_records,
     routing_records,
+    search_records,
     window_records,
 )
+from gputop.results.search_result import SearchResult
 from gputop.util.errors import UsageError
 from gputop.util.output_file import Target, open_target
 from gputop.util.printable import printable_json
@@ -56,6 +59,8 @@ __all__ = [
     "read_phase_csv",
     "routing_csv",
     "routing_json",
+    "search_csv",
+    "search_json",
     "windows_csv",
     "windows_json",
 ]
@@ -112,6 +117,14 @@ def routing_csv(routing: Routing) -> str:
 
 def routing_json(routing: Routing) -> str:
     return _json(ROUTING, routing_records(routing))
+
+
+def search_csv(result: SearchResult) -> str:
+    return _csv(SEARCH, search_records(result))
+
+
+def search_json(result: SearchResult) -> str:
+    return _json(SEARCH, search_records(result))
 
 
 def ceilings_csv(ceilings: Ceilings) -> str:

@@ -24,6 +24,7 @@ from gputop.results.records import (
     Row,
     Window,
 )
+from gputop.results.search_result import SCHEMA_SEARCH, SearchResult
 from gputop.util.units import (
     flop,
     hertz,
@@ -226,6 +227,48 @@ ROUTING = Schema(
     ),
 )
 
+SEARCH = Schema(
+    SCHEMA_SEARCH,
+    "a candidate of a search beside the incumbent in one window; or a cell of the table that it found",
+    (
+        _SCHEMA,
+        _TIME_UTC,
+        _DEVICE,
+        _DRIVER,
+        _WORKLOAD,
+        Column("plan", "", "plan", "The plan that the search began with.", width=24),
+        Column("found", "", "found", "The plan with the table that it found.", width=24),
+        Column("seed", "1", "seed", "What equal candidates were ordered by.", whole),
+        Column("stage", "", "stage", "search, finals or closing; struck; table.", width=8, priority=5),
+        Column("trial", "1", "trial", "Number of the experiment.", whole, 5, 0),
+        Column("window", "1", "window", "Number of the window that it was measured in.", whole),
+        Column("site", "", "site", "Where the kernel stands.", width=12, priority=0),
+        Column(
+            "kernel", "", "candidate", "The candidate; of a table's row the found one.", width=24, priority=0
+        ),
+        Column(
+            "incumbent",
+            "",
+            "beside",
+            "The kernel beside it; of a table's row the plan's own.",
+            width=24,
+            priority=6,
+        ),
+        Column("forecast_s", "s", "forecast", "Its time as forecast before the window.", seconds, 8, 3),
+        Column("forecast_sd", "1", "sd", "Standard deviation of the forecast's logarithm.", number, 7, 8),
+        Column("incumbent_s", "s", "incumbent", "The incumbent's time in that window.", seconds, 9, 4),
+        Column("time_s", "s", "time", "Its time in the pass, all instances.", seconds, 8, 2),
+        Column("ratio", "1", "ratio", "Incumbent / candidate: above 1 the candidate is faster.", ratio, 7, 0),
+        Column("ratio_lo", "1", "lo", "Lower end of its 99 % interval.", ratio, 7, 2),
+        Column("ratio_hi", "1", "hi", "Upper end of its 99 % interval.", ratio, 7, 2),
+        _AA_FLOOR,
+        _VERDICT,
+        Column("accepted", "", "taken", "Whether it took the incumbent's place.", yes_no, 5, 0),
+        _GATE,
+        _STATUS,
+    ),
+)
+
 CEILINGS = Schema(
     SCHEMA_CEILINGS,
     "a measured peak of a device",
@@ -248,7 +291,7 @@ CEILINGS = Schema(
     ),
 )
 
-SCHEMAS: tuple[Schema, ...] = (PHASES, COMPARE, WINDOWS, LADDER, ROUTING, CEILINGS)
+SCHEMAS: tuple[Schema, ...] = (PHASES, COMPARE, WINDOWS, LADDER, ROUTING, SEARCH, CEILINGS)
 
 
 def phase_records(rows: tuple[Row, ...]) -> Iterator[Record]:
@@ -322,6 +365,20 @@ def routing_records(routing: Routing) -> Iterator[Record]:
             workload=routing.workload,
             plan=routing.plan,
             headroom=headroom(routing.at(route.site)),
+        )
+
+
+def search_records(result: SearchResult) -> Iterator[Record]:
+    for row in result.rows:
+        yield _fields(
+            SEARCH,
+            row,
+            device=result.device.name,
+            driver=result.device.driver,
+            workload=result.workload,
+            plan=result.plan,
+            found=result.found,
+            seed=result.seed,
         )
 
 

@@ -16,6 +16,7 @@ from gputop.results import recording
 from gputop.results.ladder import Ladder, LadderEntry
 from gputop.results.recording import Recording
 from gputop.results.records import Ceilings, Delta, DeviceFacts, Gate, PlanResult, Window
+from gputop.results.search_space import SearchSpace
 from gputop.session.paired_comparison import sentence
 from gputop.session.recorded_flips import NOT_RECORDED, RecordedFlips
 from gputop.session.rung_ratio import RungPair, pair_of
@@ -107,6 +108,10 @@ class Replay:
     def choices(self, request: PlanRequest, site: str) -> SiteChoices:
         """The kernels of one site that lead to another recorded plan, and those that do not."""
         return self._flips.site_choices(self._find(request), site)
+
+    def search_space(self, request: PlanRequest, *_: object) -> SearchSpace:
+        """Raises UsageError: what was not recorded can't be chosen."""
+        raise UsageError(f"A {self._label} measures nothing: a search needs a device.")
 
     @property
     def windows(self) -> tuple[Window, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gputop import backends
@@ -12,11 +13,14 @@ from gputop.plan.choices import PlanView, RungView, SiteChoices
 from gputop.plan.types import PlanRequest, Workload
 from gputop.planner.plan_views import site_choices, site_views, toggle_views
 from gputop.planner.resolver import Resolver
+from gputop.planner.saved_rungs import saved_for
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
+from gputop.results.search_space import SearchSpace
 from gputop.session.context import SessionContext
 from gputop.session.ladder_window import measure_ladder
 from gputop.session.sampling import Stop
+from gputop.session.search_space import search_space
 from gputop.session.window import WindowRequest, measure_window
 from gputop.util.errors import Unavailable, UsageError
 
@@ -54,7 +58,7 @@ class Session:
     def __init__(self, bench: SessionContext, note: str = "") -> None:
         self._bench = bench
         self.note = note
-        """Which device of this machine was passed over and which kernels can't be used, and why."""
+        """What was passed over, each with why: a device of this machine, kernels, saved rungs."""
         self._rung_views: tuple[RungView, ...] | None = None
 
     @classmethod
@@ -79,7 +83,9 @@ class Session:
         say(f"opening {name}")
         catalog = Resolver.load(Path(kernels_dir) if kernels_dir else None)
         backend = backends.load(name).open_backend(workload, device, say, catalog)
-        unread = (f"{file} is left out: {why}." for file, why in catalog.unread.items())
+        saved = saved_for(catalog, name, backend.facts().name)
+        unread = (f"{file} is left out: {why}." for file, why in {**catalog.unread, **saved.unread}.items())
+        catalog = replace(catalog, rungs=(*catalog.rungs, *saved.rungs))
         return cls(SessionContext(backend, catalog), " ".join(filter(None, (note, *unread))))
 
     @property
@@ -129,6 +135,10 @@ class Session:
         """Return which kernels can serve one site of a plan, and why the others can't."""
         plan = self._bench.resolve(request)
         return site_choices(self._bench.catalog, plan, self._bench.dims(plan), site)
+
+    def search_space(self, request: PlanRequest, say: Say = _silent) -> SearchSpace:
+        """All that a search may choose from at the sites of a plan, priced by the term model."""
+        return search_space(self._bench, request, say)
 
     def measure(
         self,

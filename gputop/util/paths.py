@@ -32,6 +32,14 @@ def cache_dir(name: str) -> Path:
     return (_user_folder(platformdirs.user_cache_path) or NOWHERE) / name
 
 
+def data_dir() -> Path | None:
+    """Return the folder of what this user keeps: saved rungs, journals of searches. It may not exist yet.
+
+    None without a home folder.
+    """
+    return _user_folder(platformdirs.user_data_path)
+
+
 def log_dir() -> Path | None:
     """Return the folder of this user's logs, which may not exist yet; None without a home folder."""
     return _user_folder(platformdirs.user_log_path)
