@@ -10,6 +10,7 @@ from pathlib import Path
 from gputop.ipc.protocol import Opened
 from gputop.search.journal import Begun, Journal, Line, read
 from gputop.search.menu import Menu
+from gputop.search.progress import Progress
 from gputop.util import paths
 from gputop.util.errors import UsageError
 
@@ -28,20 +29,28 @@ class Kept:
 def open_journal(named: str | None, resume: bool, menu: Menu, opened: Opened) -> Kept:
     """Open a journal to go on with, or a new one.
 
-    UsageError if the named file is there and is not to be resumed, if there is none to resume, or if it is of
-    another search.
+    UsageError if there is none to resume, or if it is of another search.
     """
     path = Path(named) if named else None
     if not resume:
-        if path is not None and path.exists():
-            raise UsageError(
-                f"{named!r} is there already: --resume goes on with it, another name begins anew."
-            )
         return Kept(Journal(path or _new(menu, opened), 0), ())
     path = path or _newest(menu, opened)
     lines, size = read(path)
     _check(lines, path, menu, opened)
     return Kept(Journal(path, size), lines)
+
+
+def progress_of(path: Path, menu: Menu) -> Progress:
+    """Return how far the search is that a journal tells of."""
+    progress = Progress(menu)
+    progress.take_all(read(path)[0])
+    return progress
+
+
+def check_new(named: str) -> None:
+    """Raise UsageError if the file is there: a search that is not resumed begins a journal."""
+    if Path(named).exists():
+        raise UsageError(f"{named!r} is there already: --resume goes on with it, another name begins anew.")
 
 
 def _check(lines: tuple[Line, ...], path: Path, menu: Menu, opened: Opened) -> None:

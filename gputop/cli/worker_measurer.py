@@ -12,19 +12,24 @@ from gputop.util.errors import GateFailed, GputopError, WorkerLost
 
 
 class WorkerMeasurer:
-    """One device: one window at a time."""
+    """One device: one window at a time. A worker that dies or hangs is not asked the same thing again."""
 
     width = 1
 
-    def __init__(self, bench: WorkerSession, menu: Menu) -> None:
-        self._bench, self._menu = bench, menu
+    def __init__(self, bench: WorkerSession, menu: Menu, seconds: float | None) -> None:
+        """`seconds`: the longest that one window may take."""
+        self._bench, self._menu, self._seconds = bench, menu, seconds
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Paired | Fault]:
         """Yield what came of each trial. GateFailed if the incumbent itself is wrong."""
         for trial in trials:
             try:
-                window = self._bench.measure(
-                    self._menu.asking(trial.table), self._menu.asking(trial.incumbent), check_phases=True
+                window = self._bench.client.measure(
+                    self._menu.asking(trial.table),
+                    self._menu.asking(trial.incumbent),
+                    seconds=self._seconds,
+                    check_phases=True,
+                    on_progress=self._bench.narrator.progress,
                 )
             except GputopError as error:
                 if isinstance(error, WorkerLost):

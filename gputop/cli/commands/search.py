@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gputop.cli.command import Command
@@ -16,14 +16,15 @@ from gputop.cli.options import (
     whole_number,
     with_changes,
 )
-from gputop.util.errors import UsageError
+from gputop.util.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from gputop.cli.output import Output
     from gputop.cli.terminal import Terminal
     from gputop.cli.worker_session import WorkerSession
+    from gputop.plan.choices import RungView
     from gputop.search.closing import Closing
-    from gputop.search.journal import Begun
+    from gputop.search.journal import Begun, Journal
     from gputop.search.loop import Search
     from gputop.search.menu import Menu
     from gputop.search.score import Stopped, StopRules
@@ -64,7 +65,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from gputop.cli.output import Output
-    from gputop.cli.search_journal import open_journal
+    from gputop.cli.search_journal import check_new, open_journal
     from gputop.cli.tables.search_lines import menu_lines
     from gputop.cli.terminal import Terminal, print_data
     from gputop.cli.worker_measurer import WorkerMeasurer
@@ -76,10 +77,14 @@ def _run(options: argparse.Namespace) -> int:
     from gputop.search.progress import Progress
 
     output, terminal = Output.of(options), Terminal.of(sys.stdout)
+    if options.save:
+        check_name(options.save, [rung.id for rung in rungs()])
+    if options.journal and not options.resume:
+        check_new(options.journal)
     with WorkerSession(options) as bench:
         backend = bench.opened.device.backend
-        if options.save:
-            check_name(options.save, [rung.id for rung in rungs()])
+        if options.against:
+            _check_known(options.against, bench.opened.rungs)
         request = request_of(options, STARTS[backend])
         space = bench.client.search_space(request, on_progress=bench.narrator.progress)
         menu = menu_of(space, bench.opened.device.sm_count if backend == "cuda" else None)
@@ -94,16 +99,22 @@ def _run(options: argparse.Namespace) -> int:
             journal.add(_begun(options, bench, menu))
             bench.narrator.note(f"the journal is {journal.path}")
             search = Search(
-                menu, WorkerMeasurer(bench, menu), journal, _rules(options),
+                menu, WorkerMeasurer(bench, menu, options.seconds), journal, _rules(options),
                 seed=options.seed, together=options.together, progress=progress, say=bench.narrator.note,
             )  # fmt: skip
-            _search(search, options, bench, output, terminal)
+            _search(search, journal, options, bench, output, terminal)
     return 0
 
 
 def _search(
-    search: Search, options: argparse.Namespace, bench: WorkerSession, output: Output, terminal: Terminal
+    search: Search,
+    journal: Journal,
+    options: argparse.Namespace,
+    bench: WorkerSession,
+    output: Output,
+    terminal: Terminal,
 ) -> None:
+    from gputop.cli.search_journal import progress_of
     from gputop.search.closing import closing_check, pair_finalists
 
     stop: Stopped | None = None
@@ -115,6 +126,8 @@ def _search(
         bench.narrator.note("the closing check: the found table beside the plan's own")
         checks = closing_check(search)
     except KeyboardInterrupt:
+        # It may have come between a line's way to the disk and its way into what is known.
+        search.progress = progress_of(journal.path, search.menu)
         _show(search, stop, checks, bench, output, terminal)
         bench.narrator.note("stopped: what was measured is in the journal, and --resume goes on with it")
         raise
@@ -193,6 +206,15 @@ def _save(search: Search, name: str, bench: WorkerSession) -> None:
         )
     )
     bench.narrator.note(f"saved as {file}: `gputop run --rung {name}` runs it on {device.name}")
+
+
+def _check_known(name: str, rungs: Sequence[RungView]) -> None:
+    """UsageError for a rung that is not here: it would be missed only at the end."""
+    found = next((rung for rung in rungs if rung.id == name), None)
+    if found is None:
+        raise unknown_name("rung", name, (rung.id for rung in rungs))
+    if found.refused:
+        raise UsageError(f"{name} can't run here: {found.refused}")
 
 
 def _rules(options: argparse.Namespace) -> StopRules:
