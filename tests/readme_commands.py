@@ -22,6 +22,7 @@ APPENDED: dict[str, tuple[str, ...]] = {
     "ladder": QUICK,
     "record": (*QUICK, "--rungs", "cpu-loops,cpu-blas"),
     "calibrate": QUICK[:2],
+    "search": ("--backend", "cpu", "--seconds", "0.1"),
     "emit": (),
     "doctor": (),
     "inspect": (),

@@ -45,7 +45,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     ("words", "expected"),
     [
         (("rnu",), "Did you mean 'run'?"),
-        (("search",), "Unknown command 'search'"),
+        (("tune",), "Unknown command 'tune'"),
         (("run", "--bacth", "4"), "Did you mean --batch?"),
         (("run", "extra"), "Unexpected argument 'extra'"),
         (("--workload", "tiny", "run"), "Unexpected argument 'run'"),
