@@ -18,6 +18,8 @@ from gputop.search.menu import Cell, Table
 
 ROUNDS = 20
 """That a window is said to have: enough for a verdict."""
+COPIES = paired_stats.Floor(paired_stats.MIN_FLOOR, paired_stats.MIN_FLOOR)
+"""What copies of one plan are said to differ by."""
 HALF_WIDTH_SDS = 2.58
 """Of a 99 % interval."""
 
@@ -83,7 +85,7 @@ class SimulatedDevice:
 def _delta(name: str, a_s: float, b_s: float, half_width: float) -> Delta:
     effect = math.log(a_s / b_s)
     pair = paired_stats.Paired(effect, effect - half_width, effect + half_width, ROUNDS)
-    verdict, why = paired_stats.verdict(pair, paired_stats.MIN_FLOOR)
+    verdict, why = paired_stats.verdict(pair, COPIES)
     return Delta(
         phase=name,
         a_s=a_s,
@@ -95,7 +97,8 @@ def _delta(name: str, a_s: float, b_s: float, half_width: float) -> Delta:
         ratio_lo=pair.ratio_lo,
         ratio_hi=pair.ratio_hi,
         samples=ROUNDS,
-        aa_floor=paired_stats.MIN_FLOOR,
+        aa_floor=COPIES.apart,
         verdict=verdict,
         status=why,
+        same_within=COPIES.same,
     )

@@ -22,7 +22,7 @@ choices = st.builds(KernelChoice, st.text(min_size=1, max_size=8), st.none() | s
 times = st.none() | st.floats(1e-9, 1e3)
 deltas = st.builds(
     Delta, st.just("w1"), *([times] * 8), st.integers(0, 50), st.floats(0, 1),
-    st.sampled_from(["FASTER", "SLOWER", "SAME", "UNRESOLVED"]), st.text(max_size=12),
+    st.sampled_from(["FASTER", "SLOWER", "SAME", "UNRESOLVED"]), st.text(max_size=12), times,
 )  # fmt: skip
 results = st.builds(
     CellResult, site=st.text(min_size=1, max_size=6), kernel=choices, incumbent=choices, delta=deltas,
