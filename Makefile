@@ -35,9 +35,10 @@ lint: $(DEV_STAMP) types
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Every kernel for every architecture, without a GPU; `make test` compiles for the lowest and for sm_90.
+# Every kernel for every architecture, every planted fault, every emitted program, without a GPU; `make test`
+# compiles every kernel for sm_90.
 compile-all: $(DEV_STAMP)
-	$(BIN)/python -m pytest -q tests/compile --all-archs
+	$(BIN)/python -m pytest -q --numprocesses=2 --dist=worksteal tests/compile --thorough
 
 # Every command that README shows, on the cpu backend.
 readme: $(DEV_STAMP)

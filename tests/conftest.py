@@ -1,4 +1,4 @@
-"""What every test shares: how hypothesis searches, and the option that widens the compile tests."""
+"""What all tests share: how hypothesis searches, and the option that widens the compile tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "gputop")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--all-archs",
+        "--thorough",
         action="store_true",
-        help="compile every kernel for every architecture, not just for its lowest and for sm_90",
+        help="compile every kernel for every architecture, every planted fault and every emitted program",
     )

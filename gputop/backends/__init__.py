@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from gputop.planner.own_kernels.folder import OwnFolder
 
 MODULES = {
-    "cuda": "gputop.backends.cuda",
-    "cpu": "gputop.backends.cpu",
+    "cuda": "gputop.backends.cuda.availability",
+    "cpu": "gputop.backends.cpu.backend",
 }
 COMPILES = "cuda"
 """The backend that compiles CUDA sources."""

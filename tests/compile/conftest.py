@@ -8,10 +8,14 @@ from gputop.backends.cuda.compiler.nvrtc import toolchain
 from gputop.util.errors import Unavailable
 
 ALL_ARCHS = ("80", "86", "89", "90", "100", "120")
-USUAL_ARCHS = ("80", "90")
+USUAL_ARCHS = ("90",)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--thorough"):
+        long = [item for item in items if item.get_closest_marker("thorough")]
+        items[:] = [item for item in items if item not in long]
+        config.hook.pytest_deselected(items=long)
     try:
         toolchain()
     except Unavailable as error:
@@ -23,7 +27,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`device_arch`: the compute capabilities to compile for."""
     if "device_arch" in metafunc.fixturenames:
-        archs = ALL_ARCHS if metafunc.config.getoption("--all-archs") else USUAL_ARCHS
+        archs = ALL_ARCHS if metafunc.config.getoption("--thorough") else USUAL_ARCHS
         metafunc.parametrize("device_arch", archs)
 
 

@@ -41,8 +41,9 @@ def toolkit(folder: Path, version: int) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("variable", ["CUDA_PATH", "CUDA_HOME"])
-@pytest.mark.parametrize("version", [11080, 12010, 13999])
+@pytest.mark.parametrize(
+    ("variable", "version"), [("CUDA_PATH", 11080), ("CUDA_HOME", 12010), ("CUDA_PATH", 13999)]
+)
 def test_an_older_toolkit_in_the_way_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, version: int
 ) -> None:

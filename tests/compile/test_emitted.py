@@ -1,6 +1,6 @@
 """Emitted programs compile with nvcc as their headers say: every rung of ours that an architecture takes.
 
-Usually two rungs for sm_90; with --all-archs every rung, for sm_80 too.
+Usually one rung for sm_90; with --thorough every rung, for sm_80 too.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from gputop.planner.resolver import Resolver, plan_dims
 from gputop.util.errors import UsageError
 
 DECLARATIONS = Path(__file__).parent / "cublas_declarations"
-USUAL = (("graph", "sm_90"), ("hopper", "sm_90"))
-"""cuBLASLt in a graph; clusters and dependent launches. Both need sm_90a."""
+USUAL = (("hopper", "sm_90"),)
+"""Clusters and dependent launches, which need sm_90a."""
 ARCHS = ("sm_80", "sm_90")
 WARNINGS = ("-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra")
 
@@ -55,7 +55,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     rungs = [rung.id for rung in Resolver.load().rungs_of("cuda") if rung.kind != "peer"]
     every = [(rung, arch) for rung in rungs for arch in ARCHS]
-    metafunc.parametrize(("rung", "arch"), every if metafunc.config.getoption("--all-archs") else USUAL)
+    metafunc.parametrize(("rung", "arch"), every if metafunc.config.getoption("--thorough") else USUAL)
 
 
 @pytest.mark.skipif(nvcc() is None, reason="nvcc is not installed: pip install '.[compile]'")

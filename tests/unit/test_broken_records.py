@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gputop.backends.cpu import open_backend
+from gputop.backends.cpu.backend import open_backend
 from gputop.model.workloads import WORKLOADS
 from gputop.plan.plan_string import parse_word
 from gputop.plan.types import Kernel, Launch, PlanRequest

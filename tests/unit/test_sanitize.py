@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gputop.backends.cuda import available
+from gputop.backends.cuda.availability import available
 from gputop.plan.plan_string import parse_word
 from gputop.plan.types import Plan
 from gputop.planner.resolver import Resolver

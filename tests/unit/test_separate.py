@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gputop.backends.cuda import available
+from gputop.backends.cuda.availability import available
 from gputop.backends.cuda.backend import is_separate
 from gputop.backends.cuda.separate import prepared
 from gputop.backends.cuda.separate.messages import Prepare
