@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gputop.backends import cpu
+from gputop.backends.cpu import backend as cpu
 from gputop.backends.cpu import ceilings, memory, prepared
 from gputop.backends.cpu.prepared import CpuPrepared
 from gputop.model import rng, weights

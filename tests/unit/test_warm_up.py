@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from gputop import backends
-from gputop.backends import cpu, warm_up
+from gputop.backends import warm_up
+from gputop.backends.cpu import backend as cpu
 from gputop.backends.cpu import warmup
 from gputop.backends.cuda.runtime import device_warmup
 from gputop.backends.cuda.runtime.device_warmup import Awake
