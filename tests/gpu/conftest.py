@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.backends.cuda import available
+from gputop.backends.cuda.availability import available
 from gputop.backends.cuda.compiler.sources import Sources
 from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.utility_kernels import Tools

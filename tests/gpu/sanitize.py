@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from gputop.backends.cuda import open_backend
+from gputop.backends.cuda.availability import open_backend
 from gputop.backends.cuda.backend import CudaBackend
 from gputop.backends.cuda.runtime import context
 from gputop.model import rng

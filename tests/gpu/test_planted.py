@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gputop.backends.cuda import open_backend
+from gputop.backends.cuda.availability import open_backend
 from gputop.model import rng
 from gputop.plan.plan_string import parse_word
 from gputop.planner.resolver import Resolver, plan_dims

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from gputop.backends import cpu
+from gputop.backends.cpu import backend as cpu
 from gputop.backends.cpu import machine
 from gputop.backends.cpu import prepared as passes
 from gputop.backends.cpu.backend import CpuBackend

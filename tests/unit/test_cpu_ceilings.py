@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from threadpoolctl import ThreadpoolController
 
-from gputop.backends import cpu
+from gputop.backends.cpu import backend as cpu
 from gputop.backends.cpu import ceilings, machine
 from gputop.backends.cpu.backend import CpuBackend
 from gputop.model.workloads import parse_workload
