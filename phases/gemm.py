@@ -1,6 +1,6 @@
 """What the phases that multiply by a weight share: work, reference, operands.
 
-A bias, a ReLU and a residual add belong to the GEMM they follow.
+A bias, an activation and a residual add belong to the GEMM they follow.
 """
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from gputop.model import activations
+from gputop.model.activation_functions import FUNCTIONS
 from gputop.phases import rounding
 from gputop.phases.sites import in_every_layer
 from gputop.plan.traffic import Work
@@ -23,7 +22,7 @@ TOLERANCES: Mapping[Math, float] = {"fp32": 1e-5, "tf32": 3e-3, "bf16": 1e-2}
 
 
 def work(site: Site, extra: int, residual: bool) -> Work:
-    """2 x rows x columns x inner FLOPs and `extra` per output (bias, ReLU, residual: one each)."""
+    """2 x rows x columns x inner FLOPs and `extra` per output: bias and residual one each."""
     outputs = site.rows * site.columns
     return Work(
         flops=2.0 * outputs * site.inner + extra * outputs,
@@ -34,12 +33,12 @@ def work(site: Site, extra: int, residual: bool) -> Work:
 
 
 def reference(operands: Mapping[str, Array], task: Task, dims: Dims) -> Array:
-    """a w^T + bias, ReLU where the task asks for it, + residual; float64 [rows, columns]."""
-    out = operands["a"] @ operands["w"].T
+    """a w^T + bias, activation where the task asks for it, + residual; float64 [rows, columns]."""
+    out: Array = operands["a"] @ operands["w"].T
     if "bias" in operands:
         out += operands["bias"]
-    if task.relu:
-        np.maximum(out, 0.0, out=out)
+    if task.activation is not None:
+        out = FUNCTIONS[task.activation].float64(out)
     if "residual" in operands:
         out += operands["residual"]
     return out
@@ -56,11 +55,8 @@ def rounded(
         magnitude = magnitude + abs(operands["bias"])
     error = error + 2 * rounding.UNIT * magnitude
     below = above = error
-    if task.relu:
-        high = out + error
-        out = np.maximum(out, 0.0)
-        above = np.maximum(high, 0.0) - out
-        below = np.where(high > 0, error, 0.0)
+    if task.activation is not None:
+        out, below, above = rounding.activated(out, error, task.activation)
     if "residual" in operands:
         added = 2 * rounding.UNIT * (abs(out) + abs(operands["residual"]))
         if "residual" in slack:
@@ -87,13 +83,14 @@ def layer_phase(
     target: str,
     width: Callable[[Dims], int],
     inner: Callable[[Dims], int],
-    relu: bool = False,
+    activated: bool = False,
     residual: str | None = None,
 ) -> Phase:
     """A GEMM phase of the layers that reads buffer `source` and writes `target` (`x`: the next layer's).
 
-    Its one-row site in a pruned last layer uses the buffers' `_last` namesakes; `residual` too,
-    except that `x`, which has none before the layer ends, is read at each sequence's last row.
+    `activated`: the model's activation function follows the bias. The one-row site in a pruned last layer
+    uses the buffers' `_last` namesakes; `residual` too, except that `x`, which has none before the layer
+    ends, is read at each sequence's last row.
     """
 
     def sites(dims: Dims, pruned: bool) -> tuple[Site, ...]:
@@ -110,14 +107,17 @@ def layer_phase(
             a, output = activations.whole(source, dims, slot), activations.whole(target, dims, next_slot)
         w = activations.weight(name, layer, 0, site.columns, site.columns, site.inner, plan.layout)
         b = activations.vector(bias, layer, 0, site.columns)
-        return Task(site, layer, operands(a, w, b, kept), output, relu)
+        return Task(site, layer, operands(a, w, b, kept), output, dims.activation if activated else None)
 
-    extra = 1 + relu + (residual is not None)
+    def layer_work(site: Site, dims: Dims) -> Work:
+        activation = FUNCTIONS[dims.activation].flops if activated else 0
+        return work(site, 1 + activation + (residual is not None), residual is not None)
+
     return Phase(
         name=name,
         title=title,
         order=order,
-        work=lambda site, dims: work(site, extra, residual is not None),
+        work=layer_work,
         reference=reference,
         rounded=rounded,
         sites=sites,

@@ -70,7 +70,7 @@ class Variant:
 
 
 def arguments(task: Task, fused: bool, splits: int) -> tuple[Argument, ...]:
-    """`GemmArgs` in order; bias, ReLU and residual only where the kernel's own store writes them."""
+    """`GemmArgs` in order; bias, activation and residual only where the kernel's own store writes them."""
     a, w, bias, residual = (task.operand(role) for role in ("a", "w", "bias", "residual"))
     assert isinstance(a, View)
     assert isinstance(w, WeightView)
@@ -90,7 +90,7 @@ def arguments(task: Task, fused: bool, splits: int) -> tuple[Argument, ...]:
         w.ld,
         kept.ld if kept else 0,
         task.output.ld,
-        int(task.relu and fused),
+        int(task.activation is not None and fused),
         splits,
     )
 
@@ -101,13 +101,13 @@ def cluster_arguments(task: Task, fused: bool, splits: int) -> tuple[Argument, .
 
 
 def store_launch(task: Task) -> tuple[Launch, ...]:
-    """Bias, ReLU and residual as a launch of their own; none where the task has none of them."""
+    """Bias, activation and residual as a launch of their own; none where the task has none of them."""
     if not stores_apart(task):
         return ()
     bias, residual = task.operand("bias"), task.operand("residual")
     out = task.output
     ldr = residual.ld if residual else 0
-    args = (bias, residual, out, out.rows, out.columns, ldr, out.ld, int(task.relu))
+    args = (bias, residual, out, out.rows, out.columns, ldr, out.ld, int(task.activation is not None))
     grid = (ceil(out.columns / STORE_THREADS), out.rows, 1)
     return (Launch("pointwise_store", grid, (STORE_THREADS, 1, 1), args, source=STORE_SOURCE, pdl=True),)
 

@@ -18,6 +18,12 @@ def _library_launches(
     return (*products, *(() if fused else store_launch(task)))
 
 
+def _library_limits(fuses: bool, task: Task, plan: Plan, dims: Dims) -> str | None:
+    if fuses and plan.fused_stores and task.activation == "gelu":
+        return "the library's epilogue has GELU by tanh alone (gelu_new), and the model's is exact (gelu)"
+    return None
+
+
 def _library_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
     """Its kernel is its own choice, and so is its pipe: only what any kernel needs is known."""
     site = tasks[0].site
@@ -34,6 +40,7 @@ def _library(name: str, library: str, operation: str, fuses: bool, idea: str) ->
         fused_stores=fuses,
         library=library,
         repeats_bits=False,
+        limits=lambda task, plan, dims: _library_limits(fuses, task, plan, dims),
         launches=lambda tasks, plan, dims: _library_launches(library, operation, fuses, tasks, plan, dims),
         traffic=_library_traffic,
     )
@@ -47,15 +54,15 @@ KERNELS = (
         "cublas",
         "gemm",
         False,
-        "The vendor's library chooses; bias, ReLU and residual follow in a launch of ours.",
+        "The vendor's library chooses; bias, activation and residual follow in a launch of ours.",
     ),
     _library(
         "cublaslt",
         "cublaslt",
         "gemm",
         True,
-        "The same library with bias, ReLU and residual in its epilogue; its heuristic chooses, in a batch "
-        "among those that compute equal sequences alike.",
+        "The same library with bias, activation and residual in its epilogue; its heuristic chooses, in a "
+        "batch among those that compute equal sequences alike.",
     ),
     _library(
         "cublaslt_best",

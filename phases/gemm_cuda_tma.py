@@ -133,7 +133,7 @@ def _arguments(tile: TmaTile, a: View, task: Task, plan: Plan, dims: Dims) -> tu
         site.inner,
         kept.ld if kept else 0,
         task.output.ld,
-        int(task.relu and fused),
+        int(task.activation is not None and fused),
         _lines_ahead(ahead),
         LAYERNORM_EPS,
     )
@@ -287,8 +287,8 @@ def _one_row_launches(layernorm: Task, task: Task, plan: Plan, dims: Dims) -> tu
         rows, output, fused = _before(layernorm, a), part.output, plan.fused_stores
         args = (
             rows, w, bias if fused else None, output,
-            output.rows, output.columns, task.site.inner, rows.ld, w.ld, output.ld, int(task.relu and fused),
-            LAYERNORM_EPS,
+            output.rows, output.columns, task.site.inner, rows.ld, w.ld, output.ld,
+            int(task.activation is not None and fused), LAYERNORM_EPS,
         )  # fmt: skip
         grid = (ceil(output.columns / ONE_ROW_WARPS), output.rows, 1)
         block = (32 * ONE_ROW_WARPS, 1, 1)
@@ -342,7 +342,11 @@ def _one_row_kernel(layernorm: str, product: str) -> Kernel:
     def limits(task: Task, plan: Plan, dims: Dims) -> str | None:
         if not plan.fold:
             return "it needs weights that have the layernorm folded in: fold=on"
-        return not_multiple_of(task.site, (("inner", task.site.inner, 4), ("columns", task.site.columns, 4)))
+        # A row is read 4 floats at a time: the layernorm's columns, which are the product's inner axis.
+        site = task.site
+        return not_multiple_of(
+            site, (("inner", site.inner, 4) if site.inner else ("columns", site.columns, 4),)
+        )
 
     return Kernel(
         name=name,

@@ -109,7 +109,7 @@ TICKET = CriticalPath(l2_waits=2)
 
 
 def traffic(loop: GemmLoop, blocking: Blocking, pipe: str, task: Task, products: int, fused: bool) -> Traffic:
-    """Of one task, which is `products` of them in a row; `fused` stores write bias, ReLU and residual.
+    """Of one task, which is `products` of them in a row; `fused` stores write bias, activation and residual.
 
     L2 bytes assume that L1 serves a block's repeated words. Of the product's own launch only the main loop's
     instructions and wavefronts count.
@@ -216,8 +216,8 @@ def store_chain(task: Task) -> CriticalPath:
 
 
 def stores_apart(task: Task) -> bool:
-    """Whether bias, ReLU or residual are a launch of their own where they are not fused."""
-    return task.operand("bias") is not None or task.operand("residual") is not None or task.relu
+    """Whether bias, activation or residual are a launch of their own where they are not fused."""
+    return task.activation is not None or any(task.operand(role) is not None for role in ("bias", "residual"))
 
 
 def sum_waits(parts: int) -> int:

@@ -42,7 +42,7 @@ TOGGLES = (
         "fused_stores",
         "fused_stores",
         ON_OFF,
-        "bias, ReLU and residual in the product's own store, where its kernel can",
+        "bias, activation and residual in the product's own store, where its kernel can",
         ("cuda",),
     ),
     Toggle(

@@ -25,9 +25,12 @@ moves by at most c sqrt(n) u (R + |p|), c = 6. Fewer additions in a row (tiles, 
 warps whose sums are added in order) round less. This covers the rounding of each product too, where no
 fused multiply-add spares it, and weights that a fold stored with one rounding.
 
-**After the sum** come a bias, ReLU and a residual, each with at most 2u of the magnitudes that it adds. ReLU
-makes [0, v + e] of an input that may lie between v - e and v + e; where v + e < 0 nothing but 0 is right, so
-that a slope below zero shows however small it is.
+**After the sum** come a bias, an activation and a residual; bias and residual with at most 2u of the
+magnitudes that they add. ReLU makes [0, v + e] of an input that may lie between v - e and v + e; where v + e
+< 0 nothing but 0 is right, so that a slope below zero shows however small it is. GELU, in both forms, falls
+to its one lowest point and rises from there: over an interval its extremes are at the ends, or at that point
+if it lies between. It is v times a factor between 0 and 1, and that factor is off by a few units however it
+is computed: erf in fp32 by 4u, an exponential by 1.5u, a division and the roundings between by the rest.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gputop.plan.types import Math
+from gputop.model.activation_functions import FUNCTIONS
+from gputop.plan.types import Activation, Math
 
 if TYPE_CHECKING:
     from gputop.plan.types import Array
@@ -49,6 +53,25 @@ HALF_RANGE: Mapping[Math, float] = {"fp32": 0.0, "tf32": 2.0**-11, "bf16": 2.0**
 """h: of an operand of a product, by the math of the products. fp32 operands are used as they are."""
 DEVIATIONS = 6.0
 """c: how improbable the sum of many independent roundings is that a bound excludes."""
+
+
+LOWEST_AT: Mapping[Activation, float] = {"gelu": -0.7517915246935645, "gelu_new": -0.7524614220710163}
+"""Where a function that is not monotone is lowest."""
+ACTIVATION_UNITS = 8
+"""Units by which the factor that GELU multiplies by may be off."""
+
+
+def activated(value: Array, error: Array, activation: Activation) -> tuple[Array, Array, Array]:
+    """The function of inputs that may be off by `error`, and how far below and above that it may lie."""
+    function = FUNCTIONS[activation].float64
+    out = function(value)
+    if activation == "relu":
+        return out, np.where(value + error > 0, error, 0.0), np.maximum(value + error, 0.0) - out
+    low, high = value - error, value + error
+    ends = function(low), function(high)
+    lowest = function(np.clip(LOWEST_AT[activation], low, high))
+    own = ACTIVATION_UNITS * UNIT * abs(value)
+    return out, out - np.minimum(lowest, out) + own, np.maximum(*ends) - out + own
 
 
 def sum_error(root: Array, total: Array, terms: int, math_: Math) -> Array:

@@ -198,7 +198,8 @@ RUNGS = (
         id="cublaslt",
         number=13,
         backend="cuda",
-        idea="The library writes bias, ReLU and residual in its products' epilogue, not in a launch of ours.",
+        idea="The library writes bias, activation and residual in its products' epilogue, not in a launch "
+        "of ours.",
         before="dispatch",
         use=_table("cublaslt"),
         prediction=Prediction(

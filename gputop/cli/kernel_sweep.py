@@ -10,6 +10,7 @@ from time import perf_counter
 
 from gputop.cli.exit_code import exit_code_of
 from gputop.cli.worker_session import WorkerSession
+from gputop.model.workloads import label
 from gputop.plan.choices import PlanView, SiteChoices
 from gputop.plan.types import KernelChoice, PlanRequest
 from gputop.results.kernel_selection import Route, Routing, judged
@@ -62,7 +63,7 @@ class Router:
             self._pair(choice)
         opened = self._bench.opened
         routes = [route for site in self._sites if _others(site) for route in judged(self._of(site))]
-        return Routing(time_utc, opened.device, opened.workload.name, self._view.word, tuple(routes))
+        return Routing(time_utc, opened.device, label(opened.workload), self._view.word, tuple(routes))
 
     def _pair(self, choice: Choice) -> None:
         if self._clock() >= self._ends_s:

@@ -68,9 +68,13 @@ def add_backend_option(parser: argparse._ActionsContainer) -> None:
 
 def add_workload_option(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
-        "--workload", default=DEFAULT_WORKLOAD, metavar="NAME|FILE.toml",
-        help=f"the model's sizes (default {DEFAULT_WORKLOAD}); `gputop list workloads` lists the names",
+        "--workload", default=DEFAULT_WORKLOAD, metavar="NAME|FILE.toml|config.json",
+        help=f"the model's sizes (default {DEFAULT_WORKLOAD}): a name (`gputop list workloads`), "
+        "a TOML file, or a Hugging Face config.json of the GPT-2 family",
     )  # fmt: skip
+    parser.add_argument(
+        "--seq", type=whole_number, metavar="N", help="tokens in a sequence, in place of the workload's own"
+    )
 
 
 def add_measuring_options(parser: ArgumentParser, *, windows: bool = True) -> None:
@@ -103,10 +107,11 @@ def add_theme_option(parser: ArgumentParser) -> None:
 
 
 def workload_of(options: Namespace) -> Workload:
-    """UsageError for an unknown name or a file that is no workload."""
-    from gputop.model.workloads import parse_workload
+    """UsageError for an unknown name, a file that is no workload, or a sequence that it can't take."""
+    from gputop.model.workloads import parse_workload, with_seq
 
-    return parse_workload(options.workload)
+    workload = parse_workload(options.workload)
+    return workload if options.seq is None else with_seq(workload, options.seq)
 
 
 def kernels_dir_of(options: Namespace) -> str | None:

@@ -41,7 +41,7 @@ def rows(catalog: Resolver, workload: Workload, request: PlanRequest) -> Iterato
                 sites.setdefault((launch.source or step.kernel.source, launch.entry), {})[site] = None
     # Asked first, so that what is missing is had by the extra that is without a device's libraries.
     toolchain("compile")
-    sources = Sources.before_ours(catalog.kernels_dir)
+    sources = Sources.before_ours(catalog.kernels_dir, workload.dims.activation)
     for (source, entry), served in sites.items():
         yield entry, " ".join(served), *_cells(sources, source, entry)
 
@@ -49,7 +49,7 @@ def rows(catalog: Resolver, workload: Workload, request: PlanRequest) -> Iterato
 def _cells(sources: Sources, source: str, entry: str) -> tuple[str, ...]:
     path = sources.find(source)
     arch = arch_of(read_text(path), ARCH)
-    cubin = compile_source(path, source, arch, sources.folders) if arch else None
+    cubin = compile_source(path, source, arch, sources.folders, sources.macros) if arch else None
     loop = main_loop(disassemble(cubin, entry)) if cubin else None
     if cubin is None or loop is None:
         return ("",) * (len(TITLES) - 3) + ("no loop of multiply-adds",)

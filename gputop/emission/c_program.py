@@ -10,6 +10,7 @@ from gputop.emission import reference_logits
 from gputop.emission.cpp_text import comment, joined, string, template
 from gputop.emission.file_header import model_lines, what_it_prints
 from gputop.emission.weight_tables import draw_tables
+from gputop.model.activation_functions import FUNCTIONS
 from gputop.plan.types import LAYERNORM_EPS, Plan, Workload
 from gputop.util.errors import UsageError
 from gputop.validation.gate import PASS_TOLERANCES
@@ -78,6 +79,9 @@ def _header(workload: Workload, tolerance: float) -> Iterator[str]:
 
 def _constants(workload: Workload, tolerance: float) -> Iterator[str]:
     dims = workload.dims
+    if macro := FUNCTIONS[dims.activation].macro:
+        yield f"#define {macro}  // the model's activation function"
+        yield ""
     yield f"static const char WORKLOAD[] = {string(workload.name)};"
     yield f"static const long long SEED = {workload.seed};"
     yield (

@@ -127,6 +127,7 @@ def cuda_program(
     sections = (
         comment(cuda_header(workload, plan, dims, launched, build.command(binary + SUFFIX), binary)),
         "\n".join(_includes(kernels, libraries, maps)),
+        *(f"#define {macro}  // the model's activation function" for macro in sources.macros),
         kernels.text(),
         rule("The program", "="),
         "namespace program {",

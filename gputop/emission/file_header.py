@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from gputop import __version__
 from gputop.emission.launch_lines import StepLaunches, launch_table
 from gputop.emission.reference_logits import expected_logits, how_many
+from gputop.model.activation_functions import FUNCTIONS
 from gputop.plan.types import Dims, Plan, Workload
 from gputop.validation.gate import PASS_TOLERANCES
 
@@ -43,7 +44,8 @@ def model_lines(workload: Workload) -> Iterator[str]:
     dims = workload.dims
     yield (
         f"Model {workload.name}: {dims.layers} layers, d_model {dims.d_model}, {dims.heads} heads, "
-        f"d_ff {dims.d_ff}, seq {dims.seq}, vocab {dims.vocab}."
+        f"d_ff {dims.d_ff}, seq {dims.seq}, vocab {dims.vocab}, {FUNCTIONS[dims.activation].title}"
+        f"{', the head tied to the embedding' if dims.tied_head else ''}."
     )
     yield f"Weights and tokens are drawn from seed {workload.seed}."
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import prod
 
 from gputop.emission.cpp_text import boolean, wrapped
-from gputop.model.weights import BY_NAME, FOLDS, GEMM_WEIGHTS, TENSORS, Fold, Tensor, layer_count
+from gputop.model.weights import BY_NAME, FOLDS, GEMM_WEIGHTS, TENSORS, Fold, Tensor, draws_of, layer_count
 from gputop.plan.types import Dims, Plan
 
 
@@ -50,8 +50,9 @@ def _tensor(name: str, like: Tensor, shape: tuple[int, int], plan: Plan, dims: D
 
 
 def _draws(tensor: Tensor, gain: str | None, dims: Dims) -> Iterator[str]:
-    rows = _matrix(tensor.shape(dims))[0] // len(tensor.draws())
-    for index, (name, std) in enumerate(tensor.draws()):
+    draws = draws_of(tensor, dims)
+    rows = _matrix(tensor.shape(dims))[0] // len(draws)
+    for index, (name, std) in enumerate(draws):
         fields = (f"&{tensor.name}", f'"{name}"', index * rows, rows, std, boolean(tensor.gain))
         folded = (f"&{gain}",) if gain else ()
         yield f"    {{{', '.join(map(str, (*fields, *folded)))}}},"

@@ -109,10 +109,19 @@ class TensorPart:
     gain: bool
 
 
+TIED = {"whead": "embedding"}
+"""Of a model with a tied head: the tensor that is another one, element by element."""
+
+
+def draws_of(tensor: Tensor, dims: Dims) -> tuple[tuple[str, float], ...]:
+    """As `Tensor.draws`; a tied head is drawn with the embedding's key: the same numbers."""
+    return BY_NAME[TIED.get(tensor.name, tensor.name)].draws() if dims.tied_head else tensor.draws()
+
+
 def parts(dims: Dims) -> Iterator[TensorPart]:
     """Every run of elements of the canonical weights, tensor by tensor."""
     for tensor in TENSORS:
-        draws = tensor.draws()
+        draws = draws_of(tensor, dims)
         count = int(np.prod(tensor.shape(dims))) // len(draws)
         for layer in range(layer_count(tensor, dims)):
             for index, (name, std) in enumerate(draws):
@@ -125,13 +134,14 @@ def layer_count(tensor: Tensor, dims: Dims) -> int:
 
 
 def parameter_count(dims: Dims) -> int:
-    """Weights of the canonical model."""
-    return sum(int(np.prod(t.shape(dims))) * layer_count(t, dims) for t in TENSORS)
+    """Weights of the canonical model, a tied head's counted once."""
+    tied = int(np.prod(BY_NAME["whead"].shape(dims))) if dims.tied_head else 0
+    return weight_bytes(dims) // WORD_BYTES - tied
 
 
 def weight_bytes(dims: Dims) -> int:
-    """Bytes of the canonical model in fp32."""
-    return parameter_count(dims) * WORD_BYTES
+    """Bytes of the canonical model in fp32. A tied head is stored twice: a plan may fold its one."""
+    return sum(int(np.prod(t.shape(dims))) * layer_count(t, dims) for t in TENSORS) * WORD_BYTES
 
 
 @lru_cache(maxsize=1)

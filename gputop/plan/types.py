@@ -21,13 +21,17 @@ Math = Literal["fp32", "tf32", "bf16"]
 Layout = Literal["row", "transposed"]
 """`row`: a weight is [out, in], one output's weights consecutive. `transposed`: [in, out]."""
 
+Activation = Literal["relu", "gelu", "gelu_new"]
+"""The function between the feed-forward products, named as Hugging Face names it: `gelu` is the exact form
+(erf), `gelu_new` the approximation by tanh that GPT-2 was trained with."""
+
 LAYERNORM_EPS = 1e-5
 WORD_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Dims:
-    """The model's sizes and the question asked of it."""
+    """The model's sizes, the forms that it takes, and the question asked of it."""
 
     layers: int
     d_model: int
@@ -36,6 +40,9 @@ class Dims:
     seq: int
     vocab: int
     batch: int = 1
+    activation: Activation = "relu"
+    tied_head: bool = False
+    """Whether the head multiplies by the token embedding instead of a weight of its own."""
 
     @property
     def d_head(self) -> int:
@@ -129,7 +136,8 @@ class Task:
     """Role -> operand. GEMM: `a w bias residual`; layernorm: `x gain shift`; attention: `q k v`;
     embed: `tokens embedding position`. A role that the plan does without is absent."""
     output: View
-    relu: bool = False
+    activation: Activation | None = None
+    """What is applied to the product and its bias, before the residual; None: nothing."""
     splits: int = 1
     """Parts into which the kernel is to divide the inner axis: the plan's choice of those that it offers."""
 
@@ -210,7 +218,7 @@ class Kernel:
     maths: tuple[Math, ...] = ("fp32", "tf32", "bf16")
     layouts: tuple[Layout, ...] = ("row", "transposed")
     fused_stores: bool = False
-    """Whether it can write bias, ReLU and residual in its own store."""
+    """Whether it can write bias, activation and residual in its own store."""
     library: str = ""
     min_arch: int = 80
     only_arch: str = ""

@@ -196,7 +196,7 @@ class Resolver(Registry):
             raise UsageError("pdl=on: no kernel of this plan supports programmatic dependent launch.")
         if plan.fused_stores and not any(step.kernel.fused_stores for step in steps):
             raise UsageError(
-                "fused_stores=on: no kernel of this plan can store bias, ReLU and residual itself."
+                "fused_stores=on: no kernel of this plan can store bias, activation and residual itself."
             )
 
     def _site_steps(self, plan: Plan, dims: Dims, tasks: Mapping[str, Task]) -> tuple[Step, ...]:

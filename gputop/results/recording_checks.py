@@ -17,7 +17,7 @@ from operator import attrgetter
 from types import UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-from gputop.model.workloads import check_sizes
+from gputop.model.workloads import check_sizes, label
 from gputop.plan.types import Verdict
 from gputop.results import ceiling_checks
 from gputop.results.ladder import Ladder, LadderEntry
@@ -152,8 +152,9 @@ def _occasion_faults(measured: Window | Ladder, header: Header) -> Iterator[str]
     there, here = _identity(header.device), _identity(measured.device)
     if there != here:
         yield f"it is of another device, {' '.join(here)}, than the recording, {' '.join(there)}"
-    if measured.workload != header.workload.name:
-        yield f"it is of workload {measured.workload!r}, the recording of {header.workload.name!r}"
+    if measured.workload not in (label(header.workload), header.workload.name):
+        # Before models had fingerprints, the name was all.
+        yield f"it is of workload {measured.workload!r}, the recording of {label(header.workload)!r}"
     yield from _figures("device", measured.device)
     yield from _times(measured.time_utc)
 

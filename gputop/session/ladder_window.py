@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from gputop.backends.base import Say
+from gputop.model.workloads import label
 from gputop.perf import paired_stats
 from gputop.plan.types import Plan
 from gputop.results.ladder import Ladder
@@ -86,7 +87,7 @@ def _measure(
     return Ladder(
         time_utc=time_utc,
         device=bench.facts,
-        workload=bench.workload.name,
+        workload=label(bench.workload),
         entries=ladder_entries.entries(climbs, bench.noise, bench.backend.timer_floor_s),
         notes=(
             *bench.notes(lane.plan for lane in lanes.values()),

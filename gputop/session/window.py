@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Literal
 
 from gputop.backends.base import Say
+from gputop.model.workloads import label
 from gputop.perf import paired_stats
 from gputop.plan.types import Plan
 from gputop.results.records import Ceilings, Comparison, PlanResult, Row, Window
@@ -68,7 +69,7 @@ def _measure(bench: SessionContext, order: WindowRequest, stop: Stop, say: Say) 
         time_utc=time_utc,
         device=bench.facts,
         health=health,
-        workload=bench.workload.name,
+        workload=label(bench.workload),
         cache_state=bench.backend.cache_state,
         versions=bench.versions,
     )
@@ -84,7 +85,7 @@ def _measure(bench: SessionContext, order: WindowRequest, stop: Stop, say: Say) 
         seconds=seconds,
         device=bench.facts,
         health=health,
-        workload=bench.workload.name,
+        workload=label(bench.workload),
         lanes=tuple(_lane(role, lane, sampled.get(role), rows.get(role, ())) for role, lane in lanes.items()),
         comparison=comparison,
         stopped_because=stopped_because,

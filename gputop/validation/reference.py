@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +20,7 @@ import numpy as np
 from gputop import __version__
 from gputop.model.rng import tokens
 from gputop.model.weights import master
-from gputop.plan.types import LAYERNORM_EPS, Dims, Workload
+from gputop.plan.types import LAYERNORM_EPS, Activation, Dims, Workload
 from gputop.util.heartbeat import beat
 from gputop.util.input_file import read_regular
 from gputop.util.output_file import keep
@@ -92,7 +93,7 @@ def float64_pass(workload: Workload, ids: NDArray[np.int32]) -> Doubles:
         mixed = _attention(qkv[..., :d], qkv[..., d : 2 * d], qkv[..., 2 * d :], dims)
         x = x + mixed @ tensor("wo", layer).T + tensor("bo", layer)
         normed = _layernorm(x, tensor("gain2", layer), tensor("shift2", layer))
-        hidden = np.maximum(normed @ tensor("w1", layer).T + tensor("b1", layer), 0.0)
+        hidden = _activated(normed @ tensor("w1", layer).T + tensor("b1", layer), dims.activation)
         x = x + hidden @ tensor("w2", layer).T + tensor("b2", layer)
     last = _layernorm(x[:, -1], tensor("gainf"), tensor("shiftf"))
     return np.asarray(last @ tensor("whead").T)
@@ -102,6 +103,16 @@ def _layernorm(x: Doubles, gain: Doubles, shift: Doubles) -> Doubles:
     mean = x.mean(axis=-1, keepdims=True)
     normed = (x - mean) / np.sqrt(x.var(axis=-1, keepdims=True) + LAYERNORM_EPS)
     return np.asarray(normed * gain + shift)
+
+
+def _activated(x: Doubles, activation: Activation) -> Doubles:
+    """ReLU, or GELU (Hendrycks and Gimpel 2016, arXiv:1606.08415) exact or approximated by tanh."""
+    if activation == "relu":
+        return np.maximum(x, 0.0)
+    if activation == "gelu":
+        shares = np.fromiter((math.erfc(-value / math.sqrt(2)) / 2 for value in x.flat), np.float64, x.size)
+        return np.asarray(x * shares.reshape(x.shape))
+    return np.asarray(x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))) / 2)
 
 
 def _attention(q: Doubles, k: Doubles, v: Doubles, dims: Dims) -> Doubles:
@@ -126,8 +137,9 @@ def _folder() -> Path:
 
 def _file_name(workload: Workload, token_set: int) -> str:
     dims = workload.dims
-    model = (dims.layers, dims.d_model, dims.heads, dims.d_ff, dims.seq, dims.vocab)
-    asked = repr((model, workload.seed, token_set))
+    sizes = (dims.layers, dims.d_model, dims.heads, dims.d_ff, dims.seq, dims.vocab)
+    forms = () if (dims.activation, dims.tied_head) == ("relu", False) else (dims.activation, dims.tied_head)
+    asked = repr((sizes, workload.seed, token_set, *forms))
     return f"{hashlib.sha256(asked.encode()).hexdigest()[:24]}.npy"
 
 

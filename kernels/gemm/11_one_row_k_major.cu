@@ -68,7 +68,7 @@ __device__ __forceinline__ void one_row_k_major(const GemmArgs& args) {
         for (int split = 0; split < SPLITS; ++split) column_sum += warp_sums[warp / SPLITS * SPLITS + split];
     }
     if (stores)
-        args.c[static_cast<long long>(row) * args.ldc + column] = epilogue(column_sum, bias, args.relu, residual);
+        args.c[static_cast<long long>(row) * args.ldc + column] = epilogue(column_sum, bias, args.activate, residual);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 3)

@@ -7,6 +7,7 @@
 // Shapes: inner a multiple of 4, leading dimensions of 4, any rows and columns. Row layout. Deterministic: shuffle tree.
 //
 //   block (x, y) owns row y and 8 columns of c, one warp each; lane l loads floats 4l to 4l + 3 of every 128
+#include "activation.cuh"
 #include "dependent_launch.cuh"
 #include "row_k_major.cuh"
 #include "warp.cuh"
@@ -43,5 +44,5 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 3)
     const float variance = warp_sum(squares) / args.inner - mean * mean;
     const float value = warp_sum(dot) * rsqrtf(variance + args.eps) + bias;
     if (inside && lane == 0)
-        args.c[static_cast<long long>(row) * args.ldc + column] = args.relu ? fmaxf(value, 0.0f) : value;
+        args.c[static_cast<long long>(row) * args.ldc + column] = args.activate ? activation(value) : value;
 }

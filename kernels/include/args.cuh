@@ -13,7 +13,7 @@ struct GemmArgs {
     float* partial;         // [splits, rows, columns], for split-K only
     int rows, columns, inner;
     int lda, ldw, ldr, ldc;
-    int relu;
+    int activate;  // whether the activation function (activation.cuh) follows
     int splits;
 };
 
@@ -26,7 +26,7 @@ struct TmaGemmArgs {
     const float* ahead;     // weights of a later product, to prefetch into L2
     int rows, columns, inner;
     int ldr, ldc;
-    int relu;
+    int activate;
     int ahead_lines;        // cache lines of 128 bytes
     float eps;              // of the layernorm computed on the way, if any
 };
@@ -38,7 +38,7 @@ struct OneRowLayernormArgs {
     float* c;           // [rows, columns]
     int rows, columns, inner;
     int ldx, ldw, ldc;
-    int relu;
+    int activate;
     float eps;
 };
 
@@ -95,7 +95,7 @@ struct StoreArgs {
     const float* residual;  // [rows, columns]
     float* c;               // [rows, columns], read and written
     int rows, columns, ldr, ldc;
-    int relu;
+    int activate;
 };
 
 struct PassArgs {

@@ -1,11 +1,12 @@
-// The GEMM's epilogue: bias, then ReLU, then residual, in this fixed order. Each one is applied only if the
-// arguments ask for it.
+// The GEMM's epilogue: bias, then the activation function, then residual, in this fixed order. Each one is applied only
+// if the arguments ask for it.
 #pragma once
+#include "activation.cuh"
 #include "args.cuh"
 
 __device__ __forceinline__ float epilogue(const GemmArgs& args, float acc, int row, int column) {
     if (args.bias) acc += args.bias[column];
-    if (args.relu) acc = fmaxf(acc, 0.0f);
+    if (args.activate) acc = activation(acc);
     if (args.residual) acc += args.residual[static_cast<long long>(row) * args.ldr + column];
     return acc;
 }
@@ -31,17 +32,17 @@ __device__ __forceinline__ EpilogueOperands load_epilogue_operands(const GemmArg
     return operands;
 }
 
-__device__ __forceinline__ float epilogue(float acc, float bias, bool relu, float residual) {
+__device__ __forceinline__ float epilogue(float acc, float bias, bool activate, float residual) {
     acc += bias;
-    return (relu ? fmaxf(acc, 0.0f) : acc) + residual;
+    return (activate ? activation(acc) : acc) + residual;
 }
 
 // Applies the epilogue and stores four consecutive columns of c. Needs args.ldc to be a multiple of 4.
 __device__ __forceinline__ void store_float4(const GemmArgs& args, float4 acc, const EpilogueOperands& operands,
                                              int row, int column) {
     *reinterpret_cast<float4*>(args.c + static_cast<long long>(row) * args.ldc + column) =
-        make_float4(epilogue(acc.x, operands.bias.x, args.relu, operands.residual.x),
-                    epilogue(acc.y, operands.bias.y, args.relu, operands.residual.y),
-                    epilogue(acc.z, operands.bias.z, args.relu, operands.residual.z),
-                    epilogue(acc.w, operands.bias.w, args.relu, operands.residual.w));
+        make_float4(epilogue(acc.x, operands.bias.x, args.activate, operands.residual.x),
+                    epilogue(acc.y, operands.bias.y, args.activate, operands.residual.y),
+                    epilogue(acc.z, operands.bias.z, args.activate, operands.residual.z),
+                    epilogue(acc.w, operands.bias.w, args.activate, operands.residual.w));
 }

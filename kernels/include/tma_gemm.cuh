@@ -34,6 +34,7 @@
 //
 // Shapes: any rows; inner a multiple of 32; columns and leading dimensions of 4. Row layout.
 #pragma once
+#include "activation.cuh"
 #include "args.cuh"
 #include "cluster.cuh"
 #include "cp_async.cuh"
@@ -424,7 +425,7 @@ private:
 
     __device__ __forceinline__ float finished(float value, float scale, float bias, float residual) const {
         value = (NORMALISE ? value * scale : value) + bias;
-        return (args.relu ? fmaxf(value, 0.0f) : value) + residual;
+        return (args.activate ? activation(value) : value) + residual;
     }
 
     struct Bias {

@@ -59,7 +59,7 @@ __device__ __forceinline__ GemmArgs gemm_args(const PassArgs& p, Task task, int 
     const float* xn2 = slot(p, p.xn2, layer, d);
     float *qkv = slot(p, p.qkv, layer, 3 * d), *x_mid = slot(p, p.x_mid, layer, d), *h = slot(p, p.h, layer, ff);
     float* x_next = slot(p, p.x, layer + 1, d);
-    // a, w, bias, residual, c, partial; rows, columns, inner; lda, ldw, ldr, ldc; relu; splits
+    // a, w, bias, residual, c, partial; rows, columns, inner; lda, ldw, ldr, ldc; activate; splits
     switch (task) {
     case QKV:
         return {xn1, wqkv, bqkv, nullptr, qkv, p.partial, n, 3 * d, d, d, 3 * d, 0, 3 * d, 0, p.splits_qkv};

@@ -129,7 +129,12 @@ def test_the_arch_line_decides_where_a_source_runs() -> None:
 def test_an_empty_log_leaves_pythons_own_bytes_alone() -> None:
     """A log of one byte, its end: of each single byte Python has one object, shared by everybody."""
     code, log = compiler._nvrtc(
-        'extern "C" __global__ void f() {}', "f.cu", "sm_90", replace(compiler.toolchain(), options=()), ()
+        'extern "C" __global__ void f() {}',
+        "f.cu",
+        "sm_90",
+        replace(compiler.toolchain(), options=()),
+        (),
+        (),
     )
     assert code.startswith(b"\x7fELF")
     assert log == ""

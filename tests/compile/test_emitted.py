@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import pytest
 from gputop.backends.cuda.compiler.sources import Sources
 from gputop.emission.cuda_program import cuda_program
 from gputop.model.workloads import WORKLOADS
-from gputop.plan.types import PlanRequest
+from gputop.plan.types import Activation, PlanRequest
 from gputop.planner.resolver import Resolver, plan_dims
 from gputop.util.errors import UsageError
 
@@ -24,6 +25,8 @@ DECLARATIONS = Path(__file__).parent / "cublas_declarations"
 USUAL = (("hopper", "sm_90"),)
 """Clusters and dependent launches, which need sm_90a."""
 ARCHS = ("sm_80", "sm_90")
+OTHER_ACTIVATIONS = (("graph", "sm_90", "gelu_new"), ("attention-tma", "sm_90", "gelu"))
+"""In the library's epilogue and in ours."""
 WARNINGS = ("-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra")
 
 
@@ -54,19 +57,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "arch" not in metafunc.fixturenames:
         return
     rungs = [rung.id for rung in Resolver.load().rungs_of("cuda") if rung.kind != "peer"]
-    every = [(rung, arch) for rung in rungs for arch in ARCHS]
-    metafunc.parametrize(("rung", "arch"), every if metafunc.config.getoption("--thorough") else USUAL)
+    every = [*((rung, arch, "relu") for rung in rungs for arch in ARCHS), *OTHER_ACTIVATIONS]
+    usual = [(*pair, "relu") for pair in USUAL]
+    wide = metafunc.config.getoption("--thorough")
+    metafunc.parametrize(("rung", "arch", "activation"), every if wide else usual)
 
 
 @pytest.mark.skipif(nvcc() is None, reason="nvcc is not installed: pip install '.[compile]'")
 @pytest.mark.skipif(shutil.which("g++") is None, reason="nvcc needs a host compiler (g++)")
-def test_an_emitted_program_compiles(rung: str, arch: str, tmp_path: Path) -> None:
-    workload = WORKLOADS[0]
+def test_an_emitted_program_compiles(rung: str, arch: str, activation: Activation, tmp_path: Path) -> None:
+    workload = replace(WORKLOADS[0], dims=replace(WORKLOADS[0].dims, activation=activation))
     resolver = Resolver.load().on(arch)
     try:
         plan = resolver.resolve(PlanRequest(rung), workload.dims, "cuda")
         steps = resolver.steps(plan, plan_dims(workload, plan))
-        program = cuda_program(workload, plan, steps, Sources.before_ours(), arch)
+        program = cuda_program(workload, plan, steps, Sources.before_ours(activation=activation), arch)
     except UsageError as error:
         pytest.skip(f"{rung} on {arch}: {error}")
     source = tmp_path / "program.cu"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import pytest
@@ -19,7 +19,7 @@ BASE = "oracle-tf32"
 """A rung whose other kernels take any shape."""
 PRODUCTS = ("qkv", "wo", "w1", "w2", "head")
 ANY_SHAPE: dict[Layout, str] = {"row": "cublas", "transposed": "gemm_one_row"}
-"""Products where the kernel that is tried can't serve; ours writes bias, ReLU and residual itself."""
+"""Products where the kernel that is tried can't serve; ours writes bias, activation and residual itself."""
 MATHS: tuple[Math, ...] = ("fp32", "tf32")
 
 Sets = tuple[tuple[str, str], ...]
@@ -50,10 +50,15 @@ SHAPES = (
     Shape("one-more", Dims(2, 256, 4, 1024, 129, 256), (FUSED, PAIR)),
     Shape("long", Dims(2, 256, 4, 1024, 320, 64), (FOLDED, PAIR)),
     Shape("wide-head", Dims(2, 256, 2, 512, 200, 64), (FUSED, PAIR)),
+    Shape(
+        "gelu", replace(STANDARD["mini"].dims, vocab=257, activation="gelu", tied_head=True), (FOLDED, PAIR)
+    ),
+    Shape("gelu-new", replace(STANDARD["mini"].dims, vocab=257, activation="gelu_new"), (FOLDED, PAIR)),
 )
 """Two of exact multiples of every tile, with parts of every number; then 1, 127 and 129 rows a sequence, and
 widths and depths that no tile divides; then sequences that go round a ring of key tiles several times, in
-multiples of every tile and not, the latter with heads of 128."""
+multiples of every tile and not, the latter with heads of 128; then the other activation functions, with words
+that no tile divides."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -412,7 +412,7 @@ SLIGHT = (
            " & 0xffffe000u);"),
           TENSOR, "embed" + FIRST, file="include/embed_element.cuh"),
     Fault("ReLU with a slope of 0.001 below zero", STORE,
-          ("fmaxf(value, 0.0f)", "fmaxf(value, 0.001f * value)"), TENSOR, "w1" + FIRST),
+          ("activation(value)", "fmaxf(value, 0.001f * value)"), TENSOR, "w1" + FIRST),
     Fault("one element of each row 1 % off", STORE,
           ("*c = value;", "*c = row == column ? 1.01f * value : value;"), TENSOR, "qkv" + FIRST),
     Fault("last product missing in one column", "gemm/11_k_major.cu",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,8 @@ from gputop.plan.types import PlanRequest, Rung
 from gputop.session.session import Session
 from tests.gpu.plans import STANDARD, catalog, gate_of
 
+GPT2 = replace(STANDARD["gpt2-124m"], name="gpt2-124m-2", dims=replace(STANDARD["gpt2-124m"].dims, layers=2))
+"""The published shape, two layers of it: its activation and its 50257 words."""
 RUNGS = catalog().rungs_of("cuda")
 ROW_PRODUCTS = (
     "q@1:gemm_one_row_k_major_2,wo@1:gemm_one_row_k_major,"
@@ -48,9 +51,9 @@ VARIANTS = (
 )
 
 
-@pytest.fixture(scope="module", params=["mini", "gpt2-small"])
+@pytest.fixture(scope="module", params=[STANDARD["mini"], STANDARD["gpt2-small"], GPT2], ids=lambda w: w.name)
 def session(request: pytest.FixtureRequest) -> Iterator[Session]:
-    opened = Session.open("cuda", STANDARD[request.param])
+    opened = Session.open("cuda", request.param)
     yield opened
     opened.close()
 

@@ -50,7 +50,7 @@ class Operands:
         self.c = context.array((self.rows, columns), np.float32, "a test")
         self.gemm = Gemm(
             self.a.data.ptr, self.w_array.data.ptr, 0, 0, self.c.data.ptr,
-            self.rows, columns, inner, inner, inner, 0, columns, False,
+            self.rows, columns, inner, inner, inner, 0, columns,
         )  # fmt: skip
 
     def result(self) -> Any:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gputop.plan.types import Activation
 
 Floats = NDArray[np.float32]
 Operand = Callable[[Floats], Floats]
@@ -125,6 +128,20 @@ def attention(
         out = out * kept + product(shares, v[keys], operand, add)
         most = higher
     return np.asarray(out / total, np.float32)
+
+
+def activated(x: Any, activation: Activation, rng: np.random.Generator) -> Any:
+    """As kernels/include/activation.cuh computes it: erf off by at most 2 units, a fast exponential."""
+    one, half = np.float32(1), np.float32(0.5)
+    if activation == "relu":
+        return relu(x)
+    if activation == "gelu":
+        exact = np.vectorize(math.erf, otypes=[np.float32])(x * np.float32(math.sqrt(0.5)))
+        erf = exact * (one + rng.uniform(-2, 2, x.shape).astype(np.float32) * np.float32(2**-23))
+        return half * x * (one + erf)
+    scale, cube = np.float32(-1.59576912160573071), np.float32(0.044715)
+    minus_2_u = np.clip(scale * x * (one + cube * x * x), -80, 80)
+    return x / (one + fast_exp(minus_2_u, rng))
 
 
 def relu(x: Any) -> Any:

@@ -281,7 +281,7 @@ def test_memory_needed_covers_weights_and_grows_with_the_batch(backend: CpuBacke
     ids=["batch", "sequence", "weights"],
 )
 def test_memory_needed_is_what_preparing_and_both_gates_take(
-    sizes: tuple[int, ...], word: str, monkeypatch: pytest.MonkeyPatch
+    sizes: tuple[int, int, int, int, int, int], word: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or a batch that `fits` would be ended by the kernel, together with who knows what else."""
     for module in ("validation.gate", "validation.phase_check"):

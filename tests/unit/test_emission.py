@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from gputop.model import activations
 from gputop.model.weights import BY_NAME, FOLDS, TENSORS, layer_count
 from gputop.model.workloads import WORKLOADS, parse_workload
 from gputop.plan.plan_string import parse_word
-from gputop.plan.types import Dims, Launch, Plan, Scratch, TensorMap, View, WeightView, Workload
+from gputop.plan.types import Activation, Dims, Launch, Plan, Scratch, TensorMap, View, WeightView, Workload
 from gputop.planner.resolver import Resolver, plan_dims
 from gputop.util.errors import UsageError
 from gputop.util.paths import kernels_dir
@@ -387,13 +388,31 @@ def loops(workload: Workload) -> str:
     return c_program(workload, plan)
 
 
-ODD = Workload('a "name" 100%s, \\', Dims(layers=1, d_model=21, heads=3, d_ff=50, seq=5, vocab=300), seed=7)
+ODD_SIZES = Dims(
+    layers=1, d_model=21, heads=3, d_ff=50, seq=5, vocab=300, activation="gelu_new", tied_head=True
+)
+ODD = Workload('a "name" 100%s, \\', ODD_SIZES, seed=7)
+GELU = Workload("exact", replace(ODD_SIZES, activation="gelu", tied_head=False))
+
+
+@pytest.mark.parametrize(("activation", "macro"), [("relu", None), ("gelu_new", "GELU_TANH")])
+def test_a_program_has_the_models_activation(activation: Activation, macro: str | None) -> None:
+    workload = Workload("two", replace(parse_workload("mini").dims, activation=activation))
+    resolver, plan = resolved("graph", workload)
+    steps = resolver.steps(plan, plan_dims(workload, plan))
+    sources = Sources.before_ours(activation=activation)
+    text = cuda_program(workload, plan, steps, sources, ARCH).text
+    defined = re.findall(r"^#define (GELU\w*)", text, re.M)
+    assert defined == ([macro] if macro else [])
+    if macro:
+        assert text.index(f"#define {macro}") < text.index("kernels/include/activation.cuh")
+        assert "GELU (tanh)" in text
 
 
 @needs_cc
 @pytest.mark.parametrize(
     "workload",
-    [*map(parse_workload, ("tiny", "mini", "gpt2-small")), ODD],
+    [*map(parse_workload, ("tiny", "mini", "gpt2-small")), ODD, GELU],
     ids=lambda workload: workload.name,
 )
 def test_the_c_program_gives_the_logits_of_the_reference(

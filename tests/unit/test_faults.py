@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from gputop.backends.cpu import kernels
-from gputop.backends.cpu.kernels import TABLE, Call
+from gputop.backends.cpu.activation_calls import Call
+from gputop.backends.cpu.kernels import TABLE
 from gputop.backends.cpu.memory import Memory
 from gputop.model import weights
 from gputop.model.workloads import parse_workload
@@ -101,8 +102,8 @@ def short_sum(bind: kernels.Bind, task: Task, memory: Memory, plan: Plan, dims: 
 
 
 def no_relu(bind: kernels.Bind, task: Task, memory: Memory, plan: Plan, dims: Dims) -> Bound:
-    assert task.relu
-    return bind(replace(task, relu=False), memory, plan, dims)
+    assert task.activation == "relu"
+    return bind(replace(task, activation=None), memory, plan, dims)
 
 
 def unfolded(bind: kernels.Bind, task: Task, memory: Memory, plan: Plan, dims: Dims) -> Bound:

@@ -71,7 +71,7 @@ def normalised(eps: float = LAYERNORM_EPS, lost: int = 0, centred: bool = True) 
 
 
 def sloped(task: Task, operands: Operands, out: Any) -> Any:
-    before = again(replace(task, relu=False), operands)
+    before = again(replace(task, activation=None), operands)
     return np.where(before < 0, np.float32(0.001) * before, out)
 
 
@@ -119,7 +119,7 @@ LARGE: Mapping[str, tuple[str, Spoil]] = {
         "w1",
         lambda task, operands, out: np.maximum(
             changed(
-                again(replace(task, relu=False), operands),
+                again(replace(task, activation=None), operands),
                 (slice(None), slice(0, 4)),
                 lambda own: own - operands["bias"][:4],
             ),

@@ -240,7 +240,7 @@ def test_gemm_applies_relu_before_the_residual() -> None:
     rng = np.random.default_rng(1)
     a, w, bias, residual = (rng.standard_normal(shape) for shape in ((4, 6), (5, 6), (5,), (4, 5)))
     operands = {"a": a, "w": w, "bias": bias, "residual": residual}
-    got = reference("w1", operands, 4, TINY.dims, relu=True)
+    got = reference("w1", operands, 4, TINY.dims, activation="relu")
     expected = [
         [
             max(math.fsum(a[i, k] * w[j, k] for k in range(6)) + bias[j], 0.0) + residual[i, j]

@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gputop.phases import attention, embed, gemm, layernorm, rounding
-from gputop.plan.types import LAYERNORM_EPS, Dims, Math, Rounded, Site, Task, View
+from gputop.plan.types import LAYERNORM_EPS, Activation, Dims, Math, Rounded, Site, Task, View
 from gputop.validation.compare import worst_element
 from tests.unit import emulated
 from tests.unit.emulated import FP32_SUMS, OPERANDS, Floats, Operand, Sum
@@ -27,12 +27,14 @@ ANY = Dims(1, 1, 1, 1, 1, 1)
 """For phases whose bounds ask nothing of the model's sizes."""
 
 Generator = np.random.Generator
+RELU_OR_NONE: tuple[Activation | None, ...] = (None, "relu")
+GELUS: tuple[Activation | None, ...] = ("gelu", "gelu_new")
 Operands = dict[str, Any]
 
 
-def task(phase: str, rows: int, columns: int, inner: int = 0, relu: bool = False) -> Task:
+def task(phase: str, rows: int, columns: int, inner: int = 0, activation: Activation | None = None) -> Task:
     site = Site(phase, phase, rows, columns, inner, (0, 1))
-    return Task(site, 0, (), View("x", 0, rows, columns, columns), relu)
+    return Task(site, 0, (), View("x", 0, rows, columns, columns), activation)
 
 
 def drawn(rng: Generator, rows: int, columns: int) -> Floats:
@@ -63,10 +65,13 @@ def some(rng: Generator, math: Math) -> tuple[Operand, Sum]:
     return operand, add
 
 
-def product(rng: Generator, math: Math, inner: int = 0) -> tuple[Floats, Rounded, Operands]:
+def product(
+    rng: Generator, math: Math, inner: int = 0, activations: tuple[Activation | None, ...] = RELU_OR_NONE
+) -> tuple[Floats, Rounded, Operands]:
     """A right kernel's output, its bounds, and what it was given."""
     inner = inner or int(rng.choice([1, 3, 8, 35, 64, 100, 256, 768, 3072]))
-    rows, columns, relu = int(rng.integers(1, 6)), int(rng.integers(1, 40)), bool(rng.integers(2))
+    rows, columns = int(rng.integers(1, 6)), int(rng.integers(1, 40))
+    activation = activations[rng.integers(len(activations))]
     operands: Operands = {
         "a": drawn(rng, rows, inner),
         "w": (rng.uniform(-1, 1, (columns, inner)) * rng.choice([0.02, 0.05, 1])).astype(np.float32),
@@ -76,12 +81,12 @@ def product(rng: Generator, math: Math, inner: int = 0) -> tuple[Floats, Rounded
     if rng.integers(2):
         operands["bias"] = rng.uniform(-0.03, 0.03, columns).astype(np.float32)
         out = out + operands["bias"]
-    if relu:
-        out = np.maximum(out, np.float32(0))
+    if activation is not None:
+        out = emulated.activated(out, activation, rng)
     elif rng.integers(2):
         operands["residual"] = drawn(rng, rows, columns)
         out = out + operands["residual"]
-    asked = task("w1", rows, columns, inner, relu)
+    asked = task("w1", rows, columns, inner, activation)
     return out, gemm.rounded(exact(operands), {}, asked, ANY, math), operands
 
 
@@ -136,6 +141,15 @@ def test_a_right_kernel_is_within_its_bounds_whatever_it_is_given(family: str) -
         assert found.share < 0.75, f"seed {seed}: {found}"
 
 
+def test_a_right_gelu_is_within_its_bounds() -> None:
+    """No room is asked for below its lowest point, which many inputs that may be meant come to."""
+    for seed in range(round(0.3 * INPUTS)):
+        out, bounds, _ = product(np.random.default_rng(seed), MATHS[seed % 3], activations=GELUS)
+        found = worst_element(out, bounds)
+        assert found.bound is not None, f"seed {seed}"
+        assert found.share < 1, f"seed {seed}: {found}"
+
+
 @pytest.mark.parametrize("math", ["fp32", "tf32"])
 @pytest.mark.parametrize("inner", [256, 768, 3072])
 def test_a_product_that_is_missing_in_one_element_is_beyond_its_bound(math: Math, inner: int) -> None:
@@ -169,7 +183,7 @@ def test_below_zero_relu_allows_nothing_but_zero() -> None:
     rng = np.random.default_rng(3)
     a, w = (rng.standard_normal((n, 64)).astype(np.float32) for n in (8, 32))
     before = a @ w.T
-    bounds = gemm.rounded(exact({"a": a, "w": w}), {}, task("w1", 8, 32, 64, relu=True), ANY, "bf16")
+    bounds = gemm.rounded(exact({"a": a, "w": w}), {}, task("w1", 8, 32, 64, activation="relu"), ANY, "bf16")
     assert worst_element(np.maximum(before, 0), bounds).ok
     for slope in (1e-3, 1e-6, -1e-6):
         assert not worst_element(np.where(before < 0, np.float32(slope) * before, before), bounds).ok
@@ -220,7 +234,7 @@ def test_the_value_between_the_bounds_is_the_reference(family: str) -> None:
         "attention": {"q": x, "k": x + 1, "v": x - 1},
         "embed": {"tokens": rng.integers(0, 9, (8, 1)), "embedding": x[[0] * 9], "position": x},
     }[family]
-    asked = task(family, 8, 5 if family == "product" else 16, 16, relu=True)
+    asked = task(family, 8, 5 if family == "product" else 16, 16, activation="relu")
     bounds = references[family].rounded(operands, {}, asked, dims, "fp32")
     np.testing.assert_allclose(bounds.value, references[family].reference(operands, asked, dims), rtol=1e-13)
     assert (bounds.below >= 0).all()

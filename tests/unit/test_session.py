@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,7 +93,7 @@ def test_auto_is_the_cpu_where_cuda_can_not_be_used(monkeypatch: pytest.MonkeyPa
         ({"d_model": 1 << 40}, "d_model = 1099511627776 is beyond"),
     ],
 )
-def test_sizes_of_no_model_are_refused_whoever_asks(change: dict[str, int], why: str) -> None:
+def test_sizes_of_no_model_are_refused_whoever_asks(change: dict[str, Any], why: str) -> None:
     """A front end reads them from a file; a program, or another host's front end, may give anything."""
     with pytest.raises(UsageError, match=why):
         Session.open("cpu", replace(TINY, dims=replace(TINY.dims, **change)))

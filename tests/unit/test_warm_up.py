@@ -53,7 +53,7 @@ def test_weights_that_were_foreseen_are_drawn_once() -> None:
 
 
 @pytest.mark.parametrize("change", [{"d_model": 1 << 30}, {"layers": 1 << 20}, {"seq": -1}, {"heads": 0}])
-def test_what_is_too_large_or_no_model_is_not_begun(change: dict[str, int]) -> None:
+def test_what_is_too_large_or_no_model_is_not_begun(change: dict[str, Any]) -> None:
     assert not warmup.begin(replace(TINY, dims=replace(TINY.dims, **change)))
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.model.workloads import WORKLOADS, parse_toml, parse_workload
+from gputop.model.weights import parameter_count
+from gputop.model.workloads import WORKLOADS, fingerprint, label, parse_toml, parse_workload, with_seq
 from gputop.plan.types import Dims
 from gputop.util.errors import UsageError
 
@@ -31,7 +33,40 @@ def test_names() -> None:
     assert parse_workload("gpt2-small").dims == Dims(12, 768, 12, 3072, 128, 256)
     assert parse_workload("mini").dims == Dims(2, 256, 4, 1024, 128, 256)
     assert parse_workload("tiny").dims == Dims(2, 64, 4, 256, 16, 256)
-    assert [w.name for w in WORKLOADS] == ["gpt2-small", "mini", "tiny"]
+    assert [w.name for w in WORKLOADS] == [
+        "gpt2-small", "mini", "tiny", "gpt2-124m", "gpt2-355m", "gpt2-774m"
+    ]  # fmt: skip
+
+
+def test_published_shapes() -> None:
+    for name, shape in {
+        "gpt2-124m": (12, 768, 12, 3072, 50257),
+        "gpt2-355m": (24, 1024, 16, 4096, 50257),
+        "gpt2-774m": (36, 1280, 20, 5120, 50257),
+    }.items():
+        dims = parse_workload(name).dims
+        assert (dims.layers, dims.d_model, dims.heads, dims.d_ff, dims.vocab) == shape
+        assert (dims.activation, dims.tied_head, dims.d_head) == ("gelu_new", True, 64)
+        assert f"{parameter_count(replace(dims, seq=1024)) / 1e6:.0f}" == name[5:8]
+
+
+def test_a_model_is_known_by_what_it_computes(tmp_path: Path) -> None:
+    one, same, other = (
+        parse_toml(written(tmp_path, toml(**changes)))
+        for changes in ({}, {"name": '"else"'}, {"activation": '"gelu"'})
+    )
+    assert label(one).startswith("model#")
+    assert fingerprint(one) == fingerprint(same) != fingerprint(other)
+    assert label(with_seq(one, 9)) not in (label(one), label(other))
+    assert label(parse_workload("tiny")) == "tiny"
+    assert label(with_seq(parse_workload("tiny"), 9)).startswith("tiny#")
+    with pytest.raises(UsageError, match=r"--seq: seq = 99999 is beyond 32768"):
+        with_seq(one, 99999)
+
+
+def test_forms_of_the_model(tmp_path: Path) -> None:
+    dims = parse_toml(written(tmp_path, toml(activation='"gelu_new"', tied_head="true"))).dims
+    assert (dims.activation, dims.tied_head) == ("gelu_new", True)
 
 
 def test_a_file(tmp_path: Path) -> None:
@@ -87,6 +122,14 @@ def test_an_unknown_name_gets_the_nearest() -> None:
         (toml(heads=f"[0x{'f' * 5000}]"), r"heads must be a whole number, got a list"),
         (toml(seed=f"0x{'f' * 5000}"), r"seed is beyond"),
         (toml(name=f"0x{'f' * 5000}"), r"name must be a word to show in tables, got a int"),
+        (
+            toml(activation='"gelo"'),
+            r"activation must be one of relu, gelu, gelu_new, got 'gelo'\. Did you mean 'gelu'",
+        ),
+        (toml(activation=3), r"activation must be one of relu, gelu, gelu_new, got a int\."),
+        (toml(activation=f'"{"x" * 5000}"'), r"got 'x{60}'\.$"),
+        (toml(tied_head=1), r"tied_head must be true or false, got a int"),
+        (toml(tied_heads="true"), r"unknown key 'tied_heads'\. Did you mean 'tied_head'"),
         (toml(seed='"x"'), r"seed must be a whole number"),
         (toml(name=3), r"name must be a word"),
         (toml(name='""'), r"name must be a word"),

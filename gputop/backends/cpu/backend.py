@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gputop.backends.base import Say
-from gputop.backends.cpu import ceilings, machine, warmup
+from gputop.backends.cpu import activation_calls, ceilings, machine, warmup
 from gputop.backends.cpu.memory import Floats, own_copy
 from gputop.backends.cpu.prepared import CpuPrepared, LastPass
 from gputop.model import activations, weights
@@ -91,15 +91,16 @@ class CpuBackend:
 
     def need_bytes(self, plan: Plan) -> int:
         """Return an upper bound: a set of weights, activations as timed and as kept for the gate,
-        attention's, the gate's.
+        workspaces, the gate's.
 
         Adds the canonical weights if they are not there yet and the plan stores them in another form.
         """
         dims = plan_dims(self.workload, plan)
         sets = 1 if self._has_master or (plan.layout, plan.fold) == MASTER_FORM else 2
         scores = (2 * (dims.heads + 1) + 1) * dims.seq * dims.seq * WORD_BYTES
+        workspaces = scores + 2 * activation_calls.scratch_bytes(dims)
         kept, timed = (activations.activation_bytes(dims, plan.prune, keep) for keep in (True, False))
-        return sets * weights.weight_bytes(dims) + kept + timed + scores + gate.need_bytes(dims)
+        return sets * weights.weight_bytes(dims) + kept + timed + workspaces + gate.need_bytes(dims)
 
     def free_bytes(self) -> int:
         return machine.free_bytes()

@@ -12,14 +12,13 @@ from math import sqrt
 
 import numpy as np
 
+from gputop.backends.cpu import activation_calls
+from gputop.backends.cpu.activation_calls import Call
 from gputop.backends.cpu.memory import Floats, Memory, Words
 from gputop.plan.types import LAYERNORM_EPS, Dims, Plan, Task, View, WeightView
 
-Call = Callable[[], object]
 Bind = Callable[[Task, Memory, Plan, Dims], tuple[Call, ...]]
 Multiply = Callable[[Words, Words, Words], Call]
-
-ZERO = np.float32(0)
 
 
 def embed(task: Task, memory: Memory, plan: Plan, dims: Dims) -> tuple[Call, ...]:
@@ -58,7 +57,7 @@ def layernorm(task: Task, memory: Memory, plan: Plan, dims: Dims) -> tuple[Call,
 
 
 def gemm(multiply: Multiply, task: Task, memory: Memory, plan: Plan, dims: Dims) -> tuple[Call, ...]:
-    """Product, then bias, ReLU and residual in place. Without fused qkv, one product each for q, k, v."""
+    """Product, then bias, activation and residual in place. Without fused qkv, three products."""
     a, out = memory.view(_activation(task, "a")), memory.view(task.output)
     w = memory.matrix(_weight(task, "w"), a.shape[1])
     residual = task.operand("residual")
@@ -74,8 +73,8 @@ def gemm(multiply: Multiply, task: Task, memory: Memory, plan: Plan, dims: Dims)
     ]
     if (bias := task.operand("bias")) is not None:
         calls.append(partial(np.add, product, memory.vector(_as_weight(bias)), product))
-    if task.relu:
-        calls.append(partial(np.maximum, product, ZERO, out=product))
+    if task.activation is not None:
+        calls += activation_calls.CALLS[task.activation](product, memory)
     if addend is not None:
         calls.append(partial(np.add, product, addend, out))
     return tuple(calls)

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputop.backends.base import LogitsLeft, PassTimes, PhaseTimes, TimedRun, run_in_turn
-from gputop.backends.cpu.kernels import TABLE, Bind, Call
+from gputop.backends.cpu.activation_calls import Call
+from gputop.backends.cpu.kernels import TABLE, Bind
 from gputop.backends.cpu.memory import Floats, Memory
 from gputop.perf.paired_stats import undisturbed
 from gputop.plan.types import Dims, LaunchInfo, Plan, Step, View

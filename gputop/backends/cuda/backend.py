@@ -56,7 +56,7 @@ class CudaBackend:
         self._context = Context(self._device.index)
         mark("cuda: kernels and rungs")
         found.claim()
-        self._sources = Sources.before_ours(registry.kernels_dir)
+        self._sources = Sources.before_ours(registry.kernels_dir, workload.dims.activation)
         self._registry = registry
         self._tools = Tools(self._context, self._sources)
         # Clocks and ceilings are measured by our kernels, whatever a user's folder has of them.

@@ -15,7 +15,7 @@ from gputop.backends.cuda.runtime.launch import Geometry, KernelLaunch
 from gputop.backends.cuda.runtime.params import Address, pack
 from gputop.backends.cuda.runtime.utility_kernels import Tools
 from gputop.backends.cuda.timing.events import Timer
-from gputop.plan.types import Dims, Launch, Plan, Step
+from gputop.plan.types import Activation, Dims, Launch, Plan, Step
 from gputop.planner.kernel_calls import launches_of
 from gputop.util.errors import UsageError, unknown_name
 
@@ -89,15 +89,18 @@ class Binder:
 
     def _step(self, step: Step, memory: PlanMemory, plan: Plan, dims: Dims) -> BoundStep:
         launches = step_launches(step, plan, dims)
-        return BoundStep(step, tuple(self._call(step, launch, memory, plan) for launch in launches))
+        return BoundStep(step, tuple(self._call(step, launch, memory, plan, dims) for launch in launches))
 
-    def _call(self, step: Step, launch: Launch, memory: PlanMemory, plan: Plan) -> Call:
+    def _call(self, step: Step, launch: Launch, memory: PlanMemory, plan: Plan, dims: Dims) -> Call:
         address = partial(memory.address, step.site)
 
         if launch.library:
-            return self._library_call(launch, plan, address)
+            return self._library_call(launch, plan, address, dims.activation)
         name = launch.source or step.kernel.source
-        function = self._context.function(self._sources.find(name), name, launch.entry, self._sources.folders)
+        sources = self._sources
+        function = self._context.function(
+            sources.find(name), name, launch.entry, sources.folders, sources.macros
+        )
         whole_wave = launch.cooperative and not any(launch.grid)
         geometry = Geometry(
             self._whole_wave(function, launch) if whole_wave else launch.grid,
@@ -110,13 +113,13 @@ class Binder:
         )
         return KernelLaunch(self._context, function, geometry, pack(launch.args, address))
 
-    def _library_call(self, launch: Launch, plan: Plan, address: Address) -> Call:
+    def _library_call(self, launch: Launch, plan: Plan, address: Address, activation: Activation) -> Call:
         operations = LIBRARY_OPERATIONS.get(launch.library)
         if operations is None:
             raise unknown_name("library", launch.library, LIBRARY_OPERATIONS)
         if launch.entry not in operations:
             raise unknown_name(f"operation of {launch.library}", launch.entry, operations)
-        gemm = gemm_arguments(launch.args, address)
+        gemm = gemm_arguments(launch.args, address, activation)
         if launch.library == "cublas":
             return self._libraries.cublas.gemm(gemm, plan.math, plan.layout)
         best = launch.entry == "gemm_best"

@@ -74,7 +74,8 @@ def _cuda(
     from gputop.emission.cuda_program import SUFFIX, cuda_program
     from gputop.planner.resolver import plan_dims
 
-    sources = Sources.before_ours(Path(kernels_dir) if kernels_dir else None)
+    folder = Path(kernels_dir) if kernels_dir else None
+    sources = Sources.before_ours(folder, workload.dims.activation)
     steps = resolver.steps(plan, plan_dims(workload, plan))
     program = cuda_program(workload, plan, steps, sources, resolver.arch or DEFAULT_ARCH)
     return program.text, program.build.command(file) if file.endswith(SUFFIX) else ""

@@ -85,16 +85,30 @@ def _phases(options: argparse.Namespace) -> Lines:
 
 
 def _workloads(options: argparse.Namespace) -> Lines:
-    from gputop.model.weights import weight_bytes
+    from gputop.model.activation_functions import FUNCTIONS
+    from gputop.model.weights import parameter_count, weight_bytes
     from gputop.model.workloads import WORKLOADS
 
     rows = (
         (w.name, str(d.layers), str(d.d_model), str(d.heads), str(d.d_ff), str(d.seq), str(d.vocab),
-         units.size_bytes(weight_bytes(d)))
+         FUNCTIONS[d.activation].title, "embedding" if d.tied_head else "own",
+         f"{parameter_count(d) / 1e6:.1f} M", units.size_bytes(weight_bytes(d)))
         for w in WORKLOADS
         for d in (w.dims,)
     )  # fmt: skip
-    return ("workload", "layers", "d_model", "heads", "d_ff", "seq", "vocab", "weights"), rows
+    return (
+        "workload",
+        "layers",
+        "d_model",
+        "heads",
+        "d_ff",
+        "seq",
+        "vocab",
+        "activation",
+        "head",
+        "parameters",
+        "weights",
+    ), rows
 
 
 def _list_backends(options: argparse.Namespace) -> Lines:

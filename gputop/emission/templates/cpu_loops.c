@@ -103,15 +103,25 @@ static void layernorm(const float* x, const float* gain, const float* shift, flo
     }
 }
 
-// out[rows, columns] = a[rows, inner] w' (+ bias) (+ residual), or its ReLU. A row of w serves all rows of a.
-static void gemm(const float* a, const float* w, const float* bias, const float* residual, int relu, float* out,
+static float activation(float x) {
+#if defined(GELU_ERF)
+    return 0.5f * x * (1.0f + erff(x * 0.707106781f));
+#elif defined(GELU_TANH)
+    return 0.5f * x * (1.0f + tanhf(0.797884561f * (x + 0.044715f * x * x * x)));
+#else
+    return x > 0.0f ? x : 0.0f;
+#endif
+}
+
+// out[rows, columns] = a[rows, inner] w' (+ bias, then the activation) (+ residual). A row of w serves all rows of a.
+static void gemm(const float* a, const float* w, const float* bias, const float* residual, bool activate, float* out,
                  int rows, int columns, int inner) {
     for (int column = 0; column < columns; ++column) {
         for (int row = 0; row < rows; ++row) {
             const size_t at = (size_t)row * columns + column;
             float value = dot(a + (size_t)row * inner, w + (size_t)column * inner, inner);
             if (bias != NULL) value += bias[column];
-            if (relu && value < 0.0f) value = 0.0f;
+            if (activate) value = activation(value);
             if (residual != NULL) value += residual[at];
             out[at] = value;
         }
@@ -167,15 +177,15 @@ static void pass(const int* tokens, Activations a) {
     embed(tokens, a.x);
     for (int l = 0; l < LAYERS; ++l) {
         layernorm(a.x, of_layer(&gain1, l), of_layer(&shift1, l), a.xn, SEQ);
-        gemm(a.xn, of_layer(&wqkv, l), of_layer(&bqkv, l), NULL, 0, a.qkv, SEQ, 3 * D_MODEL, D_MODEL);
+        gemm(a.xn, of_layer(&wqkv, l), of_layer(&bqkv, l), NULL, false, a.qkv, SEQ, 3 * D_MODEL, D_MODEL);
         attention(a.qkv, a.scores, a.att);
-        gemm(a.att, of_layer(&wo, l), of_layer(&bo, l), a.x, 0, a.x_mid, SEQ, D_MODEL, D_MODEL);
+        gemm(a.att, of_layer(&wo, l), of_layer(&bo, l), a.x, false, a.x_mid, SEQ, D_MODEL, D_MODEL);
         layernorm(a.x_mid, of_layer(&gain2, l), of_layer(&shift2, l), a.xn, SEQ);
-        gemm(a.xn, of_layer(&w1, l), of_layer(&b1, l), NULL, 1, a.h, SEQ, D_FF, D_MODEL);
-        gemm(a.h, of_layer(&w2, l), of_layer(&b2, l), a.x_mid, 0, a.x, SEQ, D_MODEL, D_FF);
+        gemm(a.xn, of_layer(&w1, l), of_layer(&b1, l), NULL, true, a.h, SEQ, D_FF, D_MODEL);
+        gemm(a.h, of_layer(&w2, l), of_layer(&b2, l), a.x_mid, false, a.x, SEQ, D_MODEL, D_FF);
     }
     layernorm(a.x + (size_t)(SEQ - 1) * D_MODEL, gainf.memory, shiftf.memory, a.xn, 1);
-    gemm(a.xn, whead.memory, NULL, NULL, 0, a.logits, 1, VOCAB, D_MODEL);
+    gemm(a.xn, whead.memory, NULL, NULL, false, a.logits, 1, VOCAB, D_MODEL);
 }
 
 // Compares the logits with the float64 reference: ||out - reference|| / ||reference||.

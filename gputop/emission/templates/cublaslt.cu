@@ -17,6 +17,12 @@ void open_cublaslt() {
 }
 
 // A product as the library describes it, without the operands' addresses.
+#if defined(GELU_TANH)
+constexpr cublasLtEpilogue_t LT_ACTIVATION = CUBLASLT_EPILOGUE_GELU, LT_ACTIVATION_BIAS = CUBLASLT_EPILOGUE_GELU_BIAS;
+#else
+constexpr cublasLtEpilogue_t LT_ACTIVATION = CUBLASLT_EPILOGUE_RELU, LT_ACTIVATION_BIAS = CUBLASLT_EPILOGUE_RELU_BIAS;
+#endif
+
 struct LtProduct {
     cublasLtMatmulDesc_t product;
     cublasLtMatrixLayout_t w, a, residual, c;
@@ -40,8 +46,8 @@ LtProduct lt_describe(const GemmArgs& g) {
     CHECK_LT(cublasLtMatmulDescCreate(&p.product, COMPUTE_TYPE, CUDA_R_32F));
     lt_set(p.product, CUBLASLT_MATMUL_DESC_TRANSA, TRANSPOSED_WEIGHTS ? CUBLAS_OP_N : CUBLAS_OP_T);
     lt_set(p.product, CUBLASLT_MATMUL_DESC_EPILOGUE,
-           g.bias ? (g.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
-                  : (g.relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT));
+           g.bias ? (g.activate ? LT_ACTIVATION_BIAS : CUBLASLT_EPILOGUE_BIAS)
+                  : (g.activate ? LT_ACTIVATION : CUBLASLT_EPILOGUE_DEFAULT));
     if (g.bias) lt_set(p.product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias);
     p.w = TRANSPOSED_WEIGHTS ? lt_layout(g.columns, g.inner, g.ldw) : lt_layout(g.inner, g.columns, g.ldw);
     p.a = lt_layout(g.inner, g.rows, g.lda);
@@ -67,8 +73,8 @@ LtProduct lt_describe(const GemmArgs& g) {
 // Products that differ only in where their operands lie share a description.
 const LtProduct& lt_product(const GemmArgs& g) {
     static std::map<std::array<int, 10>, LtProduct> described;
-    const std::array<int, 10> key = {g.rows, g.columns, g.inner, g.lda,           g.ldw,
-                                     g.ldr,  g.ldc,     g.relu,  g.bias != nullptr, g.residual != nullptr};
+    const std::array<int, 10> key = {g.rows, g.columns, g.inner, g.lda,               g.ldw,
+                                     g.ldr,  g.ldc,     g.activate,      g.bias != nullptr,   g.residual != nullptr};
     const auto place = described.find(key);
     return place != described.end() ? place->second : described.emplace(key, lt_describe(g)).first->second;
 }

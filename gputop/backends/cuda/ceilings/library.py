@@ -73,7 +73,7 @@ class LibraryProbes:
         for array in (a, w, c, bias):
             self._tools.fill_words(array.data.ptr, array.size, WORD)()
         shape = (ROWS, columns, inner, inner, inner, columns, columns)
-        gemm = Gemm(a.data.ptr, w.data.ptr, bias.data.ptr, 0, c.data.ptr, *shape, relu=False)
+        gemm = Gemm(a.data.ptr, w.data.ptr, bias.data.ptr, 0, c.data.ptr, *shape)
         call: LtCall = self._libraries.cublaslt.gemm(gemm, "tf32", "row", False, 1)
         # A library loads its kernel at the first call, which must not happen behind the blocker.
         call()

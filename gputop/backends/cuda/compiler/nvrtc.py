@@ -125,19 +125,24 @@ def toolchain(extra: str = "cuda13") -> Toolchain:
     return Toolchain(f"{major}.{minor}", headers, options)
 
 
-def compile_source(source: Path, name: str, arch: str, kernel_dirs: tuple[Path, ...]) -> Cubin:
+def compile_source(
+    source: Path, name: str, arch: str, kernel_dirs: tuple[Path, ...], macros: tuple[str, ...] = ()
+) -> Cubin:
     """Compile `source` for `arch` (`sm_90`), or read it back from the cache.
 
     `name` is how messages call the file; `kernel_dirs` are the folders whose `include/` is
-    searched, first one first. UsageError names file, line and message of the first error.
+    searched, first one first. `macros` are defined for a source that mentions them, itself or in a header:
+    all others keep their machine code. UsageError names file, line and message of the first error.
     """
     tools = toolchain()
     text = read_text(source)
     folders = (source.parent, *(folder / "include" for folder in kernel_dirs))
-    key = _key(text, folders, arch, tools)
+    texts = (text, *(read_text(header) for header in _own_headers(text, folders)))
+    defined = tuple(macro for macro in macros if any(macro in each for each in texts))
+    key = _key(texts, arch, tools, defined)
     kept = _read_cache(key)
     if kept is None:
-        code, log = _nvrtc(text, name, arch, tools, folders)
+        code, log = _nvrtc(text, name, arch, tools, folders, defined)
         _write_cache(key, code, log)
         kept = code, log, read_cubin(code)
     code, log, facts = kept
@@ -149,7 +154,9 @@ def read_text(source: Path) -> str:
     return read_input_text(source, "kernel source", MOST_SOURCE_BYTES)
 
 
-def _nvrtc(text: str, name: str, arch: str, tools: Toolchain, folders: tuple[Path, ...]) -> tuple[bytes, str]:
+def _nvrtc(
+    text: str, name: str, arch: str, tools: Toolchain, folders: tuple[Path, ...], macros: tuple[str, ...]
+) -> tuple[bytes, str]:
     from cuda.bindings import nvrtc
 
     searched = (*folders, *tools.headers.folders)
@@ -157,6 +164,7 @@ def _nvrtc(text: str, name: str, arch: str, tools: Toolchain, folders: tuple[Pat
         f"--gpu-architecture={arch}",
         *tools.options,
         *(f"--include-path={folder}" for folder in searched),
+        *(f"--define-macro={macro}" for macro in macros),
     )
     program = _checked(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
     try:
@@ -199,9 +207,10 @@ def _compile_error(name: str, arch: str, log: str, tools: Toolchain) -> UsageErr
     return UsageError(f"{where}, line {line}, does not compile for {arch}: {text}{cause}")
 
 
-def _key(text: str, folders: tuple[Path, ...], arch: str, tools: Toolchain) -> str:
+def _key(texts: tuple[str, ...], arch: str, tools: Toolchain, macros: tuple[str, ...]) -> str:
+    text, *headers = texts
     parts = [text, arch, tools.version, *tools.options, str(tools.headers), *map(str, tools.headers.folders)]
-    parts += [read_text(header) for header in _own_headers(text, folders)]
+    parts += [*headers, *macros]
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "little") + part.encode())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from gputop.model.activation_functions import FUNCTIONS
+from gputop.plan.types import Activation
 from gputop.util import paths
 from gputop.util.errors import UsageError
 
@@ -14,15 +16,17 @@ OF_PLANS = ("measure/fill.cu", "measure/row_determinism.cu")
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where kernels lie: `folders` in the order in which they are searched."""
+    """Where kernels lie: `folders` in the order in which they are searched; what is defined for them."""
 
     folders: tuple[Path, ...]
+    macros: tuple[str, ...] = ()
 
     @classmethod
-    def before_ours(cls, folder: Path | None = None) -> Sources:
-        """A user's folder, where there is one, and then our own."""
+    def before_ours(cls, folder: Path | None = None, activation: Activation = "relu") -> Sources:
+        """A user's folder, where there is one, and then our own, compiled for an activation function."""
         ours = paths.kernels_dir()
-        return cls((folder, ours) if folder and folder != ours else (ours,))
+        macro = FUNCTIONS[activation].macro
+        return cls((folder, ours) if folder and folder != ours else (ours,), (macro,) if macro else ())
 
     def find(self, name: str) -> Path:
         """UsageError when no folder has it."""

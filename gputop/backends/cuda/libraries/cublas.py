@@ -12,7 +12,7 @@ import numpy as np
 from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.params import Address
 from gputop.backends.cuda.runtime.status_codes import CUBLAS, UNKNOWN, explain
-from gputop.plan.types import Argument, Layout, Math, Scratch, View, WeightView
+from gputop.plan.types import Activation, Argument, Layout, Math, Scratch, View, WeightView
 from gputop.util import install_hints
 from gputop.util.errors import GputopError, Unavailable, UsageError
 
@@ -41,15 +41,20 @@ class Gemm:
     ldw: int
     ldr: int
     ldc: int
-    relu: bool
+    activation: Activation | None = None
+    """Applied to the product and its bias."""
 
 
-def gemm_arguments(args: tuple[Argument, ...], address: Address) -> Gemm:
-    """The arguments of a library launch, which are those that our own GEMMs take."""
+def gemm_arguments(args: tuple[Argument, ...], address: Address, activation: Activation) -> Gemm:
+    """The arguments of a library launch, which are those that our own GEMMs take.
+
+    `activation`: the model's, applied if the arguments ask for one.
+    """
     pointers = [address(arg) if isinstance(arg, View | WeightView | Scratch) else 0 for arg in args[:5]]
-    rows, columns, inner, lda, ldw, ldr, ldc, relu = (int(_number(arg)) for arg in args[6:14])
+    rows, columns, inner, lda, ldw, ldr, ldc, activate = (int(_number(arg)) for arg in args[6:14])
     a, w, bias, residual, c = pointers
-    return Gemm(a, w, bias, residual, c, rows, columns, inner, lda, ldw, ldr, ldc, bool(relu))
+    applied = activation if activate else None
+    return Gemm(a, w, bias, residual, c, rows, columns, inner, lda, ldw, ldr, ldc, applied)
 
 
 class Cublas:

@@ -1,4 +1,4 @@
-"""cuBLASLt as a kernel: a product with bias, residual and ReLU in its epilogue, by nvmath's binding.
+"""cuBLASLt as a kernel: a product with bias, residual and activation in its epilogue, by nvmath's binding.
 
 In a batch only algorithms are chosen that are row-uniform: equal sequences give equal bits wherever they
 stand. Some of the library's divide the inner axis by where a tile lies, and so round equal rows in different
@@ -8,7 +8,7 @@ orders; which do is not told, so each is asked by running it, when a plan is pre
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.status_codes import CUBLAS, explain
 from gputop.backends.cuda.runtime.utility_kernels import Tools
 from gputop.backends.cuda.timing.events import Timer
-from gputop.plan.types import Layout, Math
+from gputop.plan.types import Activation, Layout, Math
 from gputop.util import install_hints
 from gputop.util.errors import GputopError, Unavailable, UsageError
 
@@ -34,13 +34,15 @@ CANDIDATES = 16
 """Algorithms asked of the heuristic: what `gemm_best` measures, and a batch chooses among."""
 RUNS = 10
 """Of an algorithm, the fastest of which counts."""
-EPILOGUES = {
-    (False, False): "DEFAULT",
-    (True, False): "BIAS",
-    (False, True): "RELU",
-    (True, True): "RELU_BIAS",
+EPILOGUES: Mapping[tuple[bool, Activation | None], str] = {
+    (False, None): "DEFAULT",
+    (True, None): "BIAS",
+    (False, "relu"): "RELU",
+    (True, "relu"): "RELU_BIAS",
+    (False, "gelu_new"): "GELU",
+    (True, "gelu_new"): "GELU_BIAS",
 }
-"""(bias, ReLU) -> cublasLtEpilogue_t."""
+"""(bias, activation) -> cublasLtEpilogue_t. The library's GELU is the tanh approximation alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,9 @@ class CublasLt:
         if math not in self._compute:
             raise UsageError(f"cublaslt computes {' and '.join(self._compute)} here, not {math}.")
         what = f"cublaslt gemm {gemm.rows}x{gemm.columns}x{gemm.inner}"
-        epilogue = EPILOGUES[bool(gemm.bias), gemm.relu]
+        epilogue = EPILOGUES.get((bool(gemm.bias), gemm.activation))
+        if epilogue is None:
+            raise UsageError(f"cublaslt has no epilogue for the activation {gemm.activation}.")
         calls = self._tried(what, lambda: self._calls(gemm, math, layout, epilogue))
         if not calls:
             raise UsageError(f"{what}: the library has no algorithm for {epilogue} in {math}.")

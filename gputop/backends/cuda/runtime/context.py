@@ -77,8 +77,8 @@ class Context:
         self.l2_bytes = int(self.properties["l2CacheSize"])
         self.smem_optin_bytes = int(self.properties["sharedMemPerBlockOptin"])
         """Most shared memory of a block that asks for it."""
-        self._modules: dict[str, tuple[Any, Cubin]] = {}
-        self._functions: dict[tuple[str, str], Function] = {}
+        self._modules: dict[tuple[str, tuple[str, ...]], tuple[Any, Cubin]] = {}
+        self._functions: dict[tuple[str, str, tuple[str, ...]], Function] = {}
         self._mapped: list[int] = []
         self._pass_s = 0.0
         self.closed = False
@@ -117,11 +117,13 @@ class Context:
             with suppress(self._cupy.cuda.runtime.CUDARuntimeError):
                 self._cupy.cuda.runtime.freeHost(pointer)
 
-    def function(self, source: Path, name: str, entry: str, kernel_dirs: tuple[Path, ...]) -> Function:
+    def function(
+        self, source: Path, name: str, entry: str, kernel_dirs: tuple[Path, ...], macros: tuple[str, ...] = ()
+    ) -> Function:
         """The entry of a source, compiled, loaded and ready; the same object every time."""
-        key = (str(source), entry)
+        key = (str(source), entry, macros)
         if key not in self._functions:
-            module, cubin = self._module(source, name, kernel_dirs)
+            module, cubin = self._module(source, name, kernel_dirs, macros)
             if entry not in cubin.functions:
                 raise UsageError(
                     f"{name} has no kernel {entry!r}; it has: {', '.join(sorted(cubin.functions))}."
@@ -205,15 +207,17 @@ class Context:
             return bool(status == 0)
         raise runtime.CUDARuntimeError(status)
 
-    def _module(self, source: Path, name: str, kernel_dirs: tuple[Path, ...]) -> tuple[Any, Cubin]:
+    def _module(
+        self, source: Path, name: str, kernel_dirs: tuple[Path, ...], macros: tuple[str, ...]
+    ) -> tuple[Any, Cubin]:
         from cuda.bindings import driver
 
-        key = str(source)
+        key = (str(source), macros)
         if key not in self._modules:
             arch = arch_of(read_text(source), self.arch)
             if arch is None:
                 raise UsageError(f"{name} does not run on sm_{self.arch}.")
-            cubin = compile_source(source, name, arch, kernel_dirs)
+            cubin = compile_source(source, name, arch, kernel_dirs, macros)
             module = check(driver.cuModuleLoadData(cubin.code), f"loading {name}")
             self._modules[key] = (module, cubin)
         return self._modules[key]

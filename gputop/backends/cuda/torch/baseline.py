@@ -10,6 +10,7 @@ import ctypes
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from statistics import fmean
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -277,6 +278,12 @@ def _model(torch: Any, weights: DeviceWeights, dims: Dims, plan: Plan) -> Any:
         view = torch.from_dlpack(weights.array(tensor.name, layer)).view(*tensor.shape(dims))
         return torch.nn.Parameter(view.to(dtype), requires_grad=False)
 
+    activation = {
+        "relu": torch.relu,
+        "gelu": functional.gelu,
+        "gelu_new": partial(functional.gelu, approximate="tanh"),
+    }[dims.activation]
+
     class Parameters(torch.nn.Module):  # type: ignore[misc]
         def __init__(self, tensors: Iterable[Tensor], layer: int) -> None:
             super().__init__()
@@ -306,7 +313,7 @@ def _model(torch: Any, weights: DeviceWeights, dims: Dims, plan: Plan) -> Any:
             for w in self.layers:
                 qkv = linear(normed(x, w.gain1, w.shift1), w.wqkv, w.bqkv)
                 x = x + linear(attention(qkv), w.wo, w.bo)
-                hidden = torch.relu(linear(normed(x, w.gain2, w.shift2), w.w1, w.b1))
+                hidden = activation(linear(normed(x, w.gain2, w.shift2), w.w1, w.b1))
                 x = x + linear(hidden, w.w2, w.b2)
             return linear(normed(x[:, -1], outside.gainf, outside.shiftf), outside.whead)
 

@@ -1,5 +1,5 @@
-// c = a w^T + bias, then ReLU, then + residual: a tile of 16 x 16 outputs a block, one output a thread.
-// Start here: it is right for all shapes and slow. `store` of epilogue.cuh writes bias, ReLU and residual.
+// c = a w^T + bias, then the model's activation, then + residual: a tile of 16 x 16 outputs a block, one output a thread.
+// Start here: it is right for all shapes and slow. `store` of epilogue.cuh writes bias, activation and residual.
 #include "epilogue.cuh"
 
 constexpr int TILE = 16;  // as tile, block and grid of the record say
