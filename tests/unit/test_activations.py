@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from gputop.backends import cpu
 from gputop.backends.cpu import activation_calls
+from gputop.backends.cpu.backend import open_backend
 from gputop.backends.cpu.memory import Memory
 from gputop.model.activation_functions import FUNCTIONS
 from gputop.model.rng import tokens
@@ -86,7 +86,7 @@ def test_the_two_gelus_differ_where_the_paper_says_so() -> None:
 @pytest.mark.parametrize("activation", GELUS)
 @pytest.mark.parametrize("rung", RUNGS)
 def test_every_cpu_rung_passes_both_gates_with_odd_sizes(rung: str, activation: Activation) -> None:
-    opened = cpu.open_backend(model(activation), None, silent)
+    opened = open_backend(model(activation), None, silent)
     plan = CATALOG.resolve(parse_word(rung), opened.workload.dims, "cpu")
     lanes = PreparedLanes(opened, CATALOG)
     gate = lanes.check_phases(lanes.get(plan, silent), silent)
@@ -99,7 +99,7 @@ def test_every_cpu_rung_passes_both_gates_with_odd_sizes(rung: str, activation: 
 def test_the_other_gelu_is_caught_at_the_phase_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(activation_calls.CALLS, "gelu_new", activation_calls.CALLS["gelu"])
     monkeypatch.setattr(activation_calls, "scratch_bytes", lambda dims: 0)
-    opened = cpu.open_backend(model("gelu_new"), None, silent)
+    opened = open_backend(model("gelu_new"), None, silent)
     plan = CATALOG.resolve(parse_word("cpu-blas"), opened.workload.dims, "cpu")
     lanes = PreparedLanes(opened, CATALOG)
     gate = lanes.check_phases(lanes.get(plan, silent), silent)
