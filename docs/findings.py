@@ -304,12 +304,12 @@ def _portfolio(evidence: Evidence) -> Reading:
     first = Saving.total([original_prediction(before, entry) for before, entry in pairs]).value_s
     if saved is None or not expected or not first:
         return Reading()
-    ours = f"predicted {units.seconds(expected)}, banked {units.seconds(saved)}"
+    ours = f"predicted {units.seconds(expected)}, saved {units.seconds(saved)}"
     revised = [f"`{entry.rung}`" for _, entry in pairs if entry.foretold is not None]
     near, first_near = (abs(saved / value - 1) < 0.25 for value in (expected, first))
     if not revised:
         return Reading(ours, near)
-    ours += f"; first foretold {units.seconds(first)}"
+    ours += f"; first predicted {units.seconds(first)}"
     why = f"what was predicted of {' and '.join(revised)} was revised before the last measurement"
     if near == first_near:
         return Reading(ours, near, why)
@@ -389,7 +389,7 @@ FINDINGS = (
     ),
     Finding(
         None, "Single predictions err, and their sum does not.",
-        "0.67 ms predicted of three changes, 0.66 ms banked", "the sums agree within 25 %", _portfolio,
+        "0.67 ms predicted of three changes, 0.66 ms saved", "the sums agree within 25 %", _portfolio,
     ),
     Finding(
         None, "The library's heuristic already chooses the fastest of its candidates.",

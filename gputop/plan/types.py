@@ -389,7 +389,7 @@ class Prediction:
     hi: float
     source: Literal["sass", "floor", "phase table", "intuition"]
     first: Prediction | None = None
-    """What was written down first, where the gain was foretold anew."""
+    """What was written down first, if the prediction was revised later."""
     revised: str = ""
     """When that was, as in `revised when ...`."""
 

@@ -55,7 +55,7 @@ def climb(rung: str, time_s: float) -> LadderMeasurement:
     return LadderMeasurement(plan, next(each for each in rungs() if each.id == rung), PASS, samples)
 
 
-def test_a_ladder_keeps_what_was_first_foretold_beside_what_is_predicted() -> None:
+def test_a_ladder_keeps_what_was_first_predicted_beside_what_is_predicted() -> None:
     _, dispatch, cublaslt = entries(
         [climb("algebra", 1.6e-3), climb("dispatch", 1e-3), climb("cublaslt", 0.9e-3)],
         NoiseFloors(0.003),
@@ -120,7 +120,7 @@ def test_every_revised_prediction_says_when_it_was() -> None:
         assert prediction.first.lo <= prediction.first.gain <= prediction.first.hi
 
 
-def test_a_recording_that_did_not_keep_what_was_first_foretold_is_read_with_it() -> None:
+def test_a_recording_that_did_not_keep_what_was_first_predicted_is_read_with_it() -> None:
     kept = recording.read(recording.shipped()["h200"])
     assert kept.ladder is not None
     by_rung = {entry.rung: entry for entry in kept.ladder.entries}

@@ -1,4 +1,4 @@
-"""A ladder, what its changes banked, a routing and a batch sweep as a person reads them."""
+"""A ladder, what its changes saved, a routing and a batch sweep as a person reads them."""
 
 from __future__ import annotations
 
@@ -99,24 +99,24 @@ def test_hits_are_counted_by_what_the_prediction_rests_on() -> None:
 REVISED = replace(
     B, foretold=PredictedGain(1.1, 0.9, 1.2, "phase table", "when it took other kernels", hit=False)
 )
-"""Hit by what is predicted, missed by what was first foretold: 8 ms less what 1.1 times faster leaves."""
+"""Hit by what is predicted, missed by what was first predicted: 8 ms less what 1.1 times faster leaves."""
 
 
-def test_what_was_first_foretold_of_a_revised_prediction_stays_and_counts() -> None:
+def test_what_was_first_predicted_of_a_revised_prediction_stays_and_counts() -> None:
     lines = ladder_lines(ladder(A, REVISED), WIDE)
     assert "  b: revised when it took other kernels; first 1.10× [0.900, 1.20] phase table, miss" in lines
     assert lines[-1] == (
-        "predictions held: 1 of 1; 0 of 1 by what was first foretold (revised: b) · floor 1 of 1"
+        "predictions held: 1 of 1; 0 of 1 by what was first predicted (revised: b) · floor 1 of 1"
     )
     unsure = replace(REVISED, foretold=replace(REVISED.foretold, hit=None))  # type: ignore[type-var]
     assert "; 0 of 0 by" in score_lines((A, unsure))[0]
     saved_time = attribution_lines(ladder(A, REVISED), WIDE)
-    assert "banked 133 % of what was predicted in all" in saved_time
-    assert "banked 550 % of what was first foretold (b revised)" in saved_time
-    assert not any("foretold" in each for each in attribution_lines(ladder(A, B), WIDE))
+    assert "saved 133 % of what was predicted in all" in saved_time
+    assert "saved 550 % of what was first predicted (b revised)" in saved_time
+    assert not any("first predicted" in each for each in attribution_lines(ladder(A, B), WIDE))
 
 
-def test_what_each_change_banked_stands_beside_what_it_was_to_bank() -> None:
+def test_what_each_change_saved_is_shown_beside_its_prediction() -> None:
     lines = attribution_lines(ladder(A, B, C), WIDE)
     first = line(lines, "a -> b")
     assert "+4.00 ms  [+3.00 ms, +5.00 ms]" in first

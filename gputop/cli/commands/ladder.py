@@ -36,7 +36,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--attribute",
         metavar="FROM..TO",
-        help="the rungs from one to another: what each change banked, the sum, and the peers' margins",
+        help="the rungs from one to another: what each change saved, the sum, and the peers' margins",
     )
     which.add_argument(
         "--batches", type=batch_list, metavar="1,2,4", help="one rung at these batches (which: --rung)"

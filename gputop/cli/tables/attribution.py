@@ -1,4 +1,4 @@
-"""What each change between two rungs banked beside what it was to bank, the sums, and a peer's margin."""
+"""What each change between two rungs saved beside what was predicted, the sums, and a peer's margin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gputop.util import units
 
 HEADINGS = (
     Heading("change"),
-    Heading("banked", right=True),
+    Heading("saved", right=True),
     Heading("[99 %]", priority=2),
     Heading("predicted", right=True, priority=1),
     Heading("[from, to]", priority=3),
@@ -54,9 +54,9 @@ def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
     steps = [entry for entry in ladder.entries if entry.kind == "ladder"]
     first, last = steps[0], steps[-1]
     pairs = list(pairwise(steps))
-    all_banked = Saving.total([saved_time(before, entry) for before, entry in pairs])
+    all_saved = Saving.total([saved_time(before, entry) for before, entry in pairs])
     all_predicted = Saving.total([predicted(before, entry) for before, entry in pairs])
-    all_foretold = Saving.total([original_prediction(before, entry) for before, entry in pairs])
+    all_first = Saving.total([original_prediction(before, entry) for before, entry in pairs])
     revised = ", ".join(entry.rung for _, entry in pairs if entry.foretold is not None)
     direct = Saving(last.saved_first_s)
     if not units.is_uninformative(last.ratio_first, last.ratio_first_lo, last.ratio_first_hi):
@@ -67,7 +67,7 @@ def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
             _row(f"{before.rung} -> {entry.rung}", saved_time(before, entry), predicted(before, entry), entry)
             for before, entry in pairs
         ),
-        _row("sum of the changes", all_banked, all_predicted, None),
+        _row("sum of the changes", all_saved, all_predicted, None),
         (f"{first.rung} -> {last.rung}", units.signed_seconds(direct.value_s), direct.interval, "", "", "",
          ratio, _how(last)),
     ]  # fmt: skip
@@ -75,9 +75,9 @@ def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
     return [
         terminal.paint(lines[0], "strong"),
         *lines[1:],
-        *_off(all_banked, direct, last),
-        *_share(all_banked, all_predicted, "predicted in all"),
-        *(_share(all_banked, all_foretold, f"first foretold ({revised} revised)") if revised else ()),
+        *_off(all_saved, direct, last),
+        *_share(all_saved, all_predicted, "predicted in all"),
+        *(_share(all_saved, all_first, f"first predicted ({revised} revised)") if revised else ()),
         *_peers(ladder.entries, first, last),
     ]
 
@@ -147,7 +147,7 @@ def _off(saved: Saving, direct: Saving, last: LadderEntry) -> Iterator[str]:
 
 def _share(saved: Saving, expected: Saving, what: str) -> Iterator[str]:
     if saved.value_s is not None and expected.value_s:
-        yield f"banked {units.percent(saved.value_s / expected.value_s)} of what was {what}"
+        yield f"saved {units.percent(saved.value_s / expected.value_s)} of what was {what}"
 
 
 def _peers(entries: Sequence[LadderEntry], first: LadderEntry, last: LadderEntry) -> Iterator[str]:

@@ -90,7 +90,7 @@ def prediction_words(first: PredictedGain) -> str:
 def score_lines(entries: Sequence[LadderEntry]) -> list[str]:
     """One line: hits of all predictions, by what they rest on; nothing where none was measured.
 
-    Where some were revised, the hits of what was first foretold too.
+    Where some were revised, the hits of what was first predicted too.
     """
     tried, hits = Counter[str](), Counter[str]()
     for entry in entries:
@@ -106,13 +106,13 @@ def score_lines(entries: Sequence[LadderEntry]) -> list[str]:
 
 
 def _first_score(entries: Sequence[LadderEntry]) -> str:
-    """`; 13 of 20 by what was first foretold (revised: a, b)`; empty where none was revised."""
+    """`; 13 of 20 by what was first predicted (revised: a, b)`; empty where none was revised."""
     revised = [entry.rung for entry in entries if entry.foretold is not None]
     outcomes = [entry.hit if entry.foretold is None else entry.foretold.hit for entry in entries]
     known = [hit for hit in outcomes if hit is not None]
     if not revised:
         return ""
-    return f"; {sum(known)} of {len(known)} by what was first foretold (revised: {', '.join(revised)})"
+    return f"; {sum(known)} of {len(known)} by what was first predicted (revised: {', '.join(revised)})"
 
 
 def _rows(entries: Sequence[LadderEntry]) -> Iterator[tuple[str, ...]]:
