@@ -21,6 +21,7 @@ from gputop.cli.commands import (
     screen,
     search,
     serve,
+    whatif,
     worker,
 )
 from gputop.cli.options import DEFAULT_WINDOWS
@@ -33,6 +34,7 @@ COMMANDS: tuple[Command, ...] = (
     compare.COMMAND,
     inspect.COMMAND,
     search.COMMAND,
+    whatif.COMMAND,
     emit.COMMAND,
     list_names.COMMAND,
     calibrate.COMMAND,

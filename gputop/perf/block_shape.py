@@ -101,3 +101,39 @@ def next_cliff(shape: BlockShape, field: str, arch: str) -> BlockShape | None:
         if found is not None and found.blocks_per_sm > now.blocks_per_sm:
             return trial
     return None
+
+
+FIGURES = (
+    "blocks an SM",
+    "warps an SM",
+    "limited by",
+    "waves",
+    "SMs without a block",
+    "warps this grid gives",
+)
+
+
+def occupancy_figures(shape: BlockShape, arch: str, sm_count: int) -> dict[str, str]:
+    """Return what a shape gives the SMs of a device, one text for each of `FIGURES`."""
+    found = shape.occupancy(arch)
+    if found is None:
+        return dict.fromkeys(FIGURES, "does not fit")
+    held = found.blocks_per_sm * sm_count
+    texts = (
+        str(found.blocks_per_sm),
+        f"{found.warps_per_sm} of {limits(arch).warps_per_sm}",
+        ", ".join(found.limiters) or "nothing",
+        f"{shape.blocks / held:.2f}" if held else "unknown",
+        str(max(0, sm_count - shape.blocks)),
+        f"{shape.warps_given(arch, sm_count)} an SM",
+    )
+    return dict(zip(FIGURES, texts, strict=True))
+
+
+def cliff_text(shape: BlockShape, knob: Knob, arch: str) -> str:
+    """Return from which value of a knob on an SM holds one more block; nothing if there is none."""
+    cliff = next_cliff(shape, knob.field, arch)
+    found = cliff.occupancy(arch) if cliff else None
+    if cliff is None or found is None:
+        return ""
+    return f"{found.blocks_per_sm} blocks an SM from {knob.write(getattr(cliff, knob.field))} down"

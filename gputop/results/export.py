@@ -53,6 +53,7 @@ __all__ = [
     "inspect_json",
     "ladder_csv",
     "ladder_json",
+    "nested_json",
     "open_target",
     "phase_csv",
     "phase_json",
@@ -84,15 +85,18 @@ def compare_json(comparison: Comparison) -> str:
 
 def inspect_json(inspections: Iterable[Inspection]) -> str:
     """Return what is known of each phase as nested JSON (`gputop.inspect/1`); null is unknown."""
-    rows = [_finite_below(inspection_record(inspection)) for inspection in inspections]
-    table = {"schema": SCHEMA_INSPECT, "rows": rows}
+    return nested_json(SCHEMA_INSPECT, map(inspection_record, inspections))
+
+
+def nested_json(schema: str, records: Iterable[Mapping[str, object]]) -> str:
+    """Return records that hold lists and objects as JSON; null is unknown."""
+    table = {"schema": schema, "rows": [_finite_below(record) for record in records]}
     return printable_json(json.dumps(table, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
 
 
 def code_json(codes: Iterable[KernelCode]) -> str:
     """Return the machine code of a kernel's entries as nested JSON (`gputop.code/1`); null is unknown."""
-    table = {"schema": SCHEMA_CODE, "rows": [asdict(code) for code in codes]}
-    return printable_json(json.dumps(table, indent=1, ensure_ascii=False, allow_nan=False)) + "\n"
+    return nested_json(SCHEMA_CODE, map(asdict, codes))
 
 
 def windows_csv(windows: Iterable[Window]) -> str:

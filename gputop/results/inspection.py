@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
-from gputop.perf.block_shape import KNOBS, BlockShape, next_cliff
+from gputop.perf.block_shape import KNOBS, BlockShape, cliff_text
 from gputop.perf.gpu_specs import SM_LIMITS
 from gputop.results import phase_facts
 from gputop.results.counters import Counted, counted_lines
@@ -190,11 +190,8 @@ def _cause(inspection: Inspection, sms: int | None) -> Iterator[str]:
     allowed = ", ".join(f"{name} {count}" for name, count in shape.allowed(arch).items())
     yield f"blocks an SM: {found.blocks_per_sm}, as the limits allow {allowed}"
     for knob in KNOBS:
-        cliff = next_cliff(shape, knob.field, arch) if knob.limit in found.limiters else None
-        held = cliff.occupancy(arch) if cliff else None
-        if cliff is not None and held is not None:
-            enough = knob.write(getattr(cliff, knob.field))
-            yield f"{held.blocks_per_sm} blocks an SM from {knob.title} {enough} down"
+        if knob.limit in found.limiters and (cliff := cliff_text(shape, knob, arch)) != "":
+            yield f"{knob.title}: {cliff}"
 
 
 def _bar(share: float) -> str:

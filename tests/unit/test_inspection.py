@@ -84,7 +84,7 @@ def test_occupancy_is_told_with_its_limit_and_what_would_lift_it(
     assert "112 of 132, 20 idle" in shown
     assert "12.5 %, limited by shared memory" in shown
     assert "blocks an SM: 1, as the limits allow warps 8, blocks 32, registers 4, shared memory 1" in shown
-    assert "2 blocks an SM from shared memory 116 kB down" in shown
+    assert "shared memory: 2 blocks an SM from 116 kB down" in shown
     assert "not counted" in shown
 
 

@@ -5,30 +5,19 @@ The figures are the occupancy calculator's, for this architecture. No time is fo
 
 from __future__ import annotations
 
-from math import ceil
 from typing import ClassVar
 
 from rich.style import Style
 from rich.text import Text
 from textual.binding import BindingType
 
-from gputop.perf.block_shape import KNOBS, WARP, BlockShape, next_cliff, turned
-from gputop.perf.gpu_specs import SmLimits, limits
+from gputop.perf.block_shape import KNOBS, BlockShape, cliff_text, next_cliff, occupancy_figures, turned
 from gputop.results.phase_facts import block_shape
 from gputop.tui import facts
 from gputop.tui.actions import bindings_of
 from gputop.tui.palette import CURRENT, FAINT, GOOD, MUTED, PINNED, TEXT
 from gputop.tui.state import State, View
 from gputop.tui.views.pane import ViewPane
-
-FIGURES = (
-    "blocks an SM",
-    "warps an SM",
-    "limited by",
-    "waves",
-    "SMs without a block",
-    "warps this grid gives",
-)
 
 
 def whatif_text(state: State, shape: BlockShape | None, chosen: int, width: int) -> Text:
@@ -45,7 +34,6 @@ def whatif_text(state: State, shape: BlockShape | None, chosen: int, width: int)
             "nothing to turn.",
             Style(color=MUTED),
         )
-    sm = limits(arch)
     text = Text.assemble(
         (f"what-if · {row.phase} · {row.kernel}", Style(color=TEXT, bold=True)),
         ("   occupancy as the hardware's rules give it; no time is forecast\n\n", Style(color=MUTED)),
@@ -58,45 +46,17 @@ def whatif_text(state: State, shape: BlockShape | None, chosen: int, width: int)
         text.append(f"{mark} {knob.title:<20}", Style(color=CURRENT if here else MUTED, bold=here))
         text.append(f"{knob.write(value):>10}", Style(color=PINNED if changed else TEXT))
         text.append(changed, Style(color=FAINT))
-        cliff = next_cliff(shape, knob.field, arch)
-        if cliff is not None:
-            found = cliff.occupancy(arch)
-            held = found.blocks_per_sm if found else 0
-            said = (
-                f"  one more block an SM from {knob.write(getattr(cliff, knob.field))} down ({held} blocks)"
-            )
-            text.append(said, Style(color=GOOD))
+        if (cliff := cliff_text(shape, knob, arch)) != "":
+            text.append(f"  {cliff}", Style(color=GOOD))
         text.append("\n")
     text.append("\n")
     text.append(f"  {'':<22}{'measured':>14}{'what-if':>14}\n", Style(color=MUTED))
-    sms = device.sm_count or 0
-    for title, one, two in _compared(measured, shape, arch, sm, sms):
+    before, after = (occupancy_figures(item, arch, device.sm_count or 0) for item in (measured, shape))
+    for title, one in before.items():
+        two = after[title]
         color = PINNED if one != two else MUTED
         text.append(f"  {title:<22}{one:>14}{two:>14}\n", Style(color=color))
     return text
-
-
-def _compared(
-    measured: BlockShape, shape: BlockShape, arch: str, sm: SmLimits, sms: int
-) -> tuple[tuple[str, str, str], ...]:
-    columns = [_figures(item, arch, sm, sms) for item in (measured, shape)]
-    return tuple((title, columns[0][title], columns[1][title]) for title in columns[0])
-
-
-def _figures(shape: BlockShape, arch: str, sm: SmLimits, sms: int) -> dict[str, str]:
-    found = shape.occupancy(arch)
-    if found is None:
-        return dict.fromkeys(FIGURES, "does not fit")
-    most = sm.warps_per_sm
-    held = found.blocks_per_sm * sms
-    return {
-        "blocks an SM": str(found.blocks_per_sm),
-        "warps an SM": f"{found.warps_per_sm} of {most}",
-        "limited by": found.limiters[0] if found.limiters else "nothing",
-        "waves": f"{shape.blocks / held:.2f}" if held else "unknown",
-        "SMs without a block": str(max(0, sms - shape.blocks)),
-        "warps this grid gives": f"{ceil(shape.blocks / max(1, sms)) * ceil(shape.threads / WARP)} an SM",
-    }
 
 
 class WhatIfView(ViewPane):
