@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Self, TypeVar
+from typing import Self
 
 from gputop.cli.options import DEFAULT_WORKLOAD, kernels_dir_of, workload_of
 from gputop.cli.terminal import Narrator
+from gputop.ipc.bench import Bench, Result
 from gputop.ipc.client import Client
 from gputop.ipc.protocol import Opened
 from gputop.plan.types import PlanRequest
 from gputop.results.records import Window
-from gputop.util.errors import UsageError, WorkerLost
+from gputop.util.errors import UsageError
 from gputop.util.startup_trace import mark
-
-Result = TypeVar("Result")
 
 
 class WorkerSession:
@@ -25,6 +24,7 @@ class WorkerSession:
     """
 
     opened: Opened
+    bench: Bench
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -45,6 +45,9 @@ class WorkerSession:
                 device=self._options.device,
                 kernels_dir=self._kernels_dir,
                 on_progress=self.narrator.progress,
+            )
+            self.bench = Bench(
+                self.client, self.opened, self.narrator.note, self.narrator.progress, self._options.seconds
             )
             if self.opened.note:
                 self.narrator.note(self.opened.note)
@@ -80,16 +83,8 @@ class WorkerSession:
 
         UsageError where a recording has no other one: the same one twice is no more evidence.
         """
-        window = self.retry_once(
-            lambda: self.client.measure(
-                current,
-                pinned,
-                seconds=self._options.seconds,
-                aa=aa,
-                check_phases=check_phases,
-                on_progress=self.narrator.progress,
-            )
-        )
+        window = self.bench.measure(current, pinned, aa=aa, check_phases=check_phases)
+        self.narrator.clear()
         if window.device.recording:
             if window.number in self._shown:
                 raise UsageError(f"The recording has no more than {len(self._shown)} of these windows.")
@@ -98,12 +93,6 @@ class WorkerSession:
 
     def retry_once(self, work: Callable[[], Result]) -> Result:
         """`work`, and where the worker is lost in it, once more with a new one; then WorkerLost."""
-        try:
-            result = work()
-        except WorkerLost as lost:
-            self.narrator.note(str(lost))
-            self.narrator.note("That window is lost. Starting a new worker and measuring it again.")
-            self.client.restart(on_progress=self.narrator.progress)
-            result = work()
+        result = self.bench.retry_once(work)
         self.narrator.clear()
         return result

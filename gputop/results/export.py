@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, fields
 from typing import Any, get_args, get_type_hints
 
+from gputop.results.fleet_row import FleetRow
 from gputop.results.inspection import SCHEMA_INSPECT, Inspection, inspection_record
 from gputop.results.kernel_code import SCHEMA_CODE, KernelCode
 from gputop.results.kernel_selection import Routing
@@ -22,6 +23,7 @@ from gputop.results.records import SCHEMA_PHASES, Ceilings, Comparison, Row, Win
 from gputop.results.schemas import (
     CEILINGS,
     COMPARE,
+    FLEET,
     LADDER,
     PHASES,
     ROUTING,
@@ -32,6 +34,7 @@ from gputop.results.schemas import (
     Value,
     ceiling_records,
     compare_records,
+    fleet_records,
     ladder_records,
     phase_records,
     routing_records,
@@ -50,6 +53,8 @@ __all__ = [
     "code_json",
     "compare_csv",
     "compare_json",
+    "fleet_csv",
+    "fleet_json",
     "inspect_json",
     "ladder_csv",
     "ladder_json",
@@ -137,6 +142,14 @@ def ceilings_csv(ceilings: Ceilings) -> str:
 
 def ceilings_json(ceilings: Ceilings) -> str:
     return _json(CEILINGS, ceiling_records(ceilings))
+
+
+def fleet_csv(rows: tuple[FleetRow, ...]) -> str:
+    return _csv(FLEET, fleet_records(rows))
+
+
+def fleet_json(rows: tuple[FleetRow, ...]) -> str:
+    return _json(FLEET, fleet_records(rows))
 
 
 def read_phase_csv(text: str, source: str = "CSV") -> tuple[Row, ...]:

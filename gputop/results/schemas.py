@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gputop.results.columns import COLUMNS, Column
+from gputop.results.fleet_row import SCHEMA_FLEET, FleetRow
 from gputop.results.kernel_selection import SCHEMA_ROUTING, Routing, headroom
 from gputop.results.ladder import Ladder
 from gputop.results.records import (
@@ -291,7 +292,34 @@ CEILINGS = Schema(
     ),
 )
 
-SCHEMAS: tuple[Schema, ...] = (PHASES, COMPARE, WINDOWS, LADDER, ROUTING, SEARCH, CEILINGS)
+FLEET = Schema(
+    SCHEMA_FLEET,
+    "a figure of one device of a fleet, or of all its devices of one model",
+    (
+        _SCHEMA,
+        _TIME_UTC,
+        Column(
+            "number", "1", "#", "The device's number in the fleet; empty where devices are pooled.", whole
+        ),
+        Column("host", "", "host", "The host that it is in.", width=16),
+        _DEVICE,
+        _DRIVER,
+        Column("devices", "1", "devices", "How many devices the figure is of.", whole),
+        Column("name", "", "name", "A rung, a plan or a ceiling.", width=16, priority=0),
+        Column("before", "", "before", "What `ratio` is against.", width=14),
+        Column("value", "", "value", "The figure, in `unit`.", number, 9, 0),
+        Column("unit", "", "unit", "s, B/s or FLOP/s.", width=6, priority=0),
+        Column("ratio", "1", "vs before", "Time of `before` / time of this one.", ratio, 9, 1),
+        Column("ratio_lo", "1", "lo", "Lower end of its 99 % interval.", ratio, 7, 3),
+        Column("ratio_hi", "1", "hi", "Upper end of its 99 % interval.", ratio, 7, 3),
+        _VERDICT,
+        _GATE,
+        _GATE_ERROR,
+        _STATUS,
+    ),
+)
+
+SCHEMAS: tuple[Schema, ...] = (PHASES, COMPARE, WINDOWS, LADDER, ROUTING, SEARCH, CEILINGS, FLEET)
 
 
 def phase_records(rows: tuple[Row, ...]) -> Iterator[Record]:
@@ -392,6 +420,11 @@ def ceiling_records(ceilings: Ceilings) -> Iterator[Record]:
             driver=ceilings.driver,
             versions=ceilings.versions,
         )
+
+
+def fleet_records(rows: tuple[FleetRow, ...]) -> Iterator[Record]:
+    for row in rows:
+        yield _fields(FLEET, row)
 
 
 def _fields(schema: Schema, record: object, **given: Value) -> Record:

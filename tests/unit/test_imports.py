@@ -26,6 +26,7 @@ ENGINES = (
 )
 """What measures, without the table of names that the command line checks `--backend` against."""
 GPU = ("cupy", "cuda", "nvmath", "torch")
+DASK = ("dask", "distributed")
 
 
 def loaded_by(code: str) -> frozenset[str]:
@@ -48,6 +49,8 @@ def among(modules: frozenset[str], packages: tuple[str, ...]) -> list[str]:
         ("gputop.tui.app", (*MEASURING, *GPU)),
         ("gputop.ipc.client", (*MEASURING, *GPU, *SCREEN)),
         ("gputop.ipc.worker", ("gputop.ipc.client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
+        ("gputop.fleet.pairs", (*MEASURING, *GPU, *SCREEN, *DASK, "gputop.cli")),
+        ("gputop.fleet.local_worker", (*MEASURING, *GPU, *SCREEN, *DASK, "gputop.cli")),
         ("gputop.session", ("gputop.ipc.client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
         ("gputop.backends.cpu", ("gputop.session", "gputop.backends.cuda", *GPU, *SCREEN)),
         ("gputop.model.workloads", (*MEASURING, *GPU, *SCREEN, "numpy")),
@@ -57,6 +60,7 @@ def among(modules: frozenset[str], packages: tuple[str, ...]) -> list[str]:
             (
                 *ENGINES,
                 *GPU,
+                *DASK,
                 *SCREEN,
                 "numpy",
                 "msgspec",

@@ -76,7 +76,7 @@ def test_the_command_exists() -> None:
 
 
 def test_the_extras_are_the_promised_ones() -> None:
-    promised = {"cuda13", "cuda12", "blaslt", "cupti", "torch", "serve", "compile", "dev"}
+    promised = {"cuda13", "cuda12", "blaslt", "cupti", "torch", "serve", "fleet", "compile", "dev"}
     assert set(PROJECT["optional-dependencies"]) == promised
 
 

@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +22,8 @@ from hypothesis import strategies as st
 
 from gputop.cli import main
 from gputop.cli.commands.record import chosen
-from gputop.cli.recorder import Recorder
 from gputop.ipc.client import Client
+from gputop.ipc.recorder import Recorder, RecordingSettings
 from gputop.model.workloads import WORKLOADS, parse_workload
 from gputop.plan.choices import PlanView, RungView
 from gputop.plan.types import PlanRequest
@@ -50,7 +49,7 @@ from gputop.util.output_file import LineFile
 from tests.unit.test_protocol import values
 
 if TYPE_CHECKING:
-    from gputop.cli.worker_session import WorkerSession
+    from gputop.ipc.bench import Bench
 
 ROOT = Path(__file__).resolve().parents[2]
 GPUTOP = (sys.executable, "-m", "gputop")
@@ -132,7 +131,7 @@ def test_every_rung_is_gated_and_paired_with_the_one_before_and_the_one_the_scre
 def test_an_oracle_stands_in_where_no_step_of_the_ladder_is_above() -> None:
     oracle = RungView("oracle", 6, "oracle", "")
     step, own = (RungView(name, 9, "ladder", "", before="elsewhere") for name in ("step", "own"))
-    recorder = Recorder(cast("WorkerSession", None), Namespace())
+    recorder = Recorder(cast("Bench", None), RecordingSettings(PlanRequest("")))
     recorder._gates = {view.id: Gate("PASS", 1e-7, 1e-5) for view in (oracle, step, own)}
     assert recorder.partners(own, (oracle,), None) == (oracle,)
     assert recorder.partners(own, (step, oracle), None) == (step,)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gputop.cli.batch_sweep import batch_list
 from gputop.cli.command import Command
 from gputop.cli.exit_code import exit_code_of
-from gputop.cli.options import add_measuring_options, add_plan_options
+from gputop.cli.options import add_measuring_options, add_plan_options, with_changes
 from gputop.util.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -33,17 +33,21 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from gputop.cli.recorder import Recorder
     from gputop.cli.worker_session import WorkerSession
+    from gputop.ipc.recorder import Recorder, RecordingSettings
+    from gputop.plan.types import PlanRequest
     from gputop.results.recording import WindowLine, encode
     from gputop.util.output_file import LineFile
 
+    settings = RecordingSettings(
+        with_changes(PlanRequest(""), options), options.windows, tuple(options.batches or ())
+    )
     file = LineFile(options.file)
     windows = 0
     with WorkerSession(options) as bench:
         if bench.opened.device.recording:
             raise UsageError(f"A {bench.opened.device.recording} can't be recorded again: copy its file.")
-        recorder = Recorder(bench, options)
+        recorder = Recorder(bench.bench, settings)
         try:
             for line in recorder.lines(chosen(bench.opened.rungs, options.rungs)):
                 file.add(encode(line))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gputop import __version__
-from gputop.cli.batch_sweep import at_batches
-from gputop.cli.options import with_changes
-from gputop.cli.worker_session import WorkerSession
+from gputop.ipc.bench import Bench
 from gputop.plan.choices import RungView
 from gputop.plan.types import PlanRequest
 from gputop.results.recorded_plan import recorded
@@ -30,6 +28,22 @@ from gputop.results.records import Gate
 from gputop.util.errors import GputopError, WorkerLost
 
 
+@dataclass(frozen=True, slots=True)
+class RecordingSettings:
+    """What is recorded of each rung, besides the rung."""
+
+    change: PlanRequest
+    """The changes that every rung gets; its own rung does not count."""
+    windows: int = 1
+    """Windows of each pair."""
+    batches: tuple[int, ...] = ()
+    """Batches at which the rung that the session opens on is recorded too."""
+
+    def request(self, rung: str) -> PlanRequest:
+        """Return the rung with the changes."""
+        return PlanRequest(rung, self.change.sets, self.change.uses)
+
+
 class Recorder:
     """One recording. A rung that can't run here is recorded with its reason, and the next one follows.
 
@@ -38,9 +52,9 @@ class Recorder:
     measured alone.
     """
 
-    def __init__(self, bench: WorkerSession, options: argparse.Namespace) -> None:
+    def __init__(self, bench: Bench, settings: RecordingSettings) -> None:
         self._bench = bench
-        self._options = options
+        self._settings = settings
         self._gates: dict[str, Gate] = {}
         """By rung, of those that could be prepared."""
 
@@ -55,20 +69,20 @@ class Recorder:
         if opening is not None:
             yield from self._check(opening)
         for number, rung in enumerate(rungs, 1):
-            self._bench.narrator.note(f"{number} of {len(rungs)}: {rung.id}")
+            self._bench.note(f"{number} of {len(rungs)}: {rung.id}")
             if rung is not opening:
                 yield from self._check(rung)
             if rung.id in self._gates:
                 yield from self._windows(rung, self.partners(rung, rungs[: number - 1], opening))
         yield from self._ladder(rungs)
-        if self._options.batches:
+        if self._settings.batches:
             yield from self._batches()
         yield EndLine()
 
     def _header(self) -> Header:
         bench = self._bench
         time_utc = datetime.now(UTC).isoformat(timespec="seconds")
-        ceilings = bench.retry_once(lambda: bench.client.calibrate(on_progress=bench.narrator.progress))
+        ceilings = bench.calibrate()
         opened = bench.opened
         return Header(
             version=__version__,
@@ -88,7 +102,7 @@ class Recorder:
             return
         try:
             view = bench.client.resolve(request)
-            gate = bench.retry_once(lambda: bench.client.check(request, on_progress=bench.narrator.progress))
+            gate = bench.check(request)
         except GputopError as error:
             yield self._refusal(rung.id, self._reason(error))
             return
@@ -116,7 +130,7 @@ class Recorder:
     def _windows(self, rung: RungView, partners: Sequence[RungView | None]) -> Iterator[Line]:
         for partner in partners:
             pinned = self._request(partner) if partner else None
-            for _ in range(self._options.windows):
+            for _ in range(self._settings.windows):
                 try:
                     window = self._bench.measure(self._request(rung), pinned, check_phases=True)
                 except GputopError as error:
@@ -126,7 +140,7 @@ class Recorder:
 
     def _ladder(self, rungs: Sequence[RungView]) -> Iterator[Line]:
         bench = self._bench
-        bench.narrator.note("the whole ladder in one window")
+        bench.note("the whole ladder in one window")
         requests = [self._request(rung) for rung in rungs if rung.id in self._gates]
         if not requests:
             # Asked for no rung in particular, a session measures all that it has.
@@ -134,14 +148,7 @@ class Recorder:
             return
         try:
             yield LadderLine(
-                ladder=bench.retry_once(
-                    lambda: bench.client.measure_ladder(
-                        requests,
-                        seconds=self._seconds(len(requests)),
-                        check_phases=True,
-                        on_progress=bench.narrator.progress,
-                    )
-                )
+                ladder=bench.measure_ladder(requests, seconds=self._seconds(len(requests)), check_phases=True)
             )
         except GputopError as error:
             yield self._refusal(THE_LADDER, self._reason(error))
@@ -150,18 +157,12 @@ class Recorder:
         """The rung that the session opens on, at each batch asked for."""
         bench = self._bench
         rung = bench.opened.default_rung
-        bench.narrator.note(f"{rung} at batches {', '.join(map(str, self._options.batches))}")
-        requests = at_batches(with_changes(PlanRequest(rung), self._options), self._options.batches)
+        batches = [str(batch) for batch in self._settings.batches]
+        bench.note(f"{rung} at batches {', '.join(batches)}")
+        requests = [self._settings.request(rung).with_set("batch", batch) for batch in batches]
         try:
             yield BatchesLine(
-                ladder=bench.retry_once(
-                    lambda: bench.client.measure_ladder(
-                        requests,
-                        seconds=self._seconds(len(requests)),
-                        check_phases=True,
-                        on_progress=bench.narrator.progress,
-                    )
-                )
+                ladder=bench.measure_ladder(requests, seconds=self._seconds(len(requests)), check_phases=True)
             )
         except GputopError as error:
             yield self._refusal(THE_BATCHES, self._reason(error))
@@ -171,18 +172,18 @@ class Recorder:
 
         The option is that of one pair: half of it is a plan's.
         """
-        seconds = self._options.seconds
+        seconds = self._bench.seconds
         return None if seconds is None else seconds * max(1.0, plans / 2)
 
     def _request(self, rung: RungView) -> PlanRequest:
-        return with_changes(PlanRequest(rung.id), self._options)
+        return self._settings.request(rung.id)
 
     def _reason(self, error: GputopError) -> str:
         """Return the reason in words. Starts a new worker if one was lost."""
         if isinstance(error, WorkerLost):
-            self._bench.client.restart(on_progress=self._bench.narrator.progress)
+            self._bench.client.restart(on_progress=self._bench.progress)
         return str(error)
 
     def _refusal(self, what: str, reason: str) -> RefusalLine:
-        self._bench.narrator.note(f"{what} is not recorded: {reason}")
+        self._bench.note(f"{what} is not recorded: {reason}")
         return RefusalLine(what=what, reason=reason)
