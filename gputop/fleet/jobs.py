@@ -108,16 +108,27 @@ class Pair:
 
     incumbent: PlanRequest
     candidate: PlanRequest
+    number: int = 0
+    """Tells apart pairs of the same plans; not looked at."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairJob:
-    """One window of a pair: the incumbent is the window's pinned plan."""
+    """One window of a pair: the incumbent is the window's pinned plan.
+
+    What kills or hangs the measuring process is not tried again there: a search strikes it.
+    """
 
     pair: Pair
     seconds: float | None = None
     check_phases: bool = False
 
     def run(self, bench: Bench, keep: KeepLine) -> Window:
-        """Errors as of `Bench.measure`."""
-        return bench.measure(self.pair.candidate, self.pair.incumbent, check_phases=self.check_phases)
+        """Raise WorkerLost if the measuring process dies or hangs, and for what it refuses."""
+        return bench.client.measure(
+            self.pair.candidate,
+            self.pair.incumbent,
+            seconds=self.seconds,
+            check_phases=self.check_phases,
+            on_progress=bench.progress,
+        )

@@ -13,7 +13,7 @@ from gputop.results.records import Window
 from gputop.util.errors import GputopError, Unavailable, WorkerLost
 
 MOST_LOSSES = 2
-"""A pair on which so many devices were lost is not tried again: it may be what they were lost to."""
+"""A pair at which so many devices left is not tried again: it may be what they left for."""
 RECONNECT_S = 60.0
 """How long a scheduler that is gone is waited for."""
 RETRY_S = 1.0
@@ -94,8 +94,10 @@ class PairMeasurer:
 
     def _take(self, outcome: Outcome[Window]) -> None:
         waiting = self._running.pop(outcome.device)
-        waiting.losses += isinstance(outcome.error, WorkerLost)
-        if isinstance(outcome.error, WorkerLost) and waiting.losses < MOST_LOSSES:
+        # One that stays has a new measuring process for the next pair.
+        has_left = outcome.error is not None and outcome.device not in self.fleet.devices
+        waiting.losses += has_left
+        if has_left and waiting.losses < MOST_LOSSES:
             self._waiting.appendleft(waiting)
             return
         self._ended.append(PairOutcome(waiting.pair, outcome.result, outcome.device, outcome.error))

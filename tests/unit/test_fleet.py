@@ -121,7 +121,9 @@ def test_a_device_that_is_killed_in_mid_ladder_is_named_and_the_rest_goes_on(loc
             outcomes |= {outcome.device: outcome for outcome in fleet.ended()}
         assert isinstance(outcomes[victim].error, WorkerLost)
         assert victim.name in str(outcomes[victim].error)
-        assert [entry.gate.ok for entry in outcomes[other].result.entries] == [True, True]
+        ladder = outcomes[other].result
+        assert ladder is not None
+        assert [entry.gate.ok for entry in ladder.entries] == [True, True]
         assert fleet.devices == (other,)
 
 
