@@ -31,6 +31,8 @@ from gputop.ipc.protocol import (
     Closing,
     Event,
     Failed,
+    FlipsForecast,
+    ForecastFlips,
     Hello,
     LadderDone,
     ListChoices,
@@ -49,6 +51,7 @@ from gputop.ipc.protocol import (
 )
 from gputop.plan.choices import PlanView, SiteChoices
 from gputop.plan.types import PlanRequest, Workload
+from gputop.results.flip_forecast import FlipForecasts
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, Gate, Window
 from gputop.results.search_space import SearchSpace
@@ -58,7 +61,16 @@ from gputop.util.errors import GateFailed, GputopError, Unavailable, UsageError,
 
 OnProgress = Callable[[str], None]
 ClosingEvent = TypeVar(
-    "ClosingEvent", Opened, Resolved, ChoicesListed, SpaceListed, Measured, LadderDone, Checked, Calibrated
+    "ClosingEvent",
+    Opened,
+    Resolved,
+    ChoicesListed,
+    SpaceListed,
+    FlipsForecast,
+    Measured,
+    LadderDone,
+    Checked,
+    Calibrated,
 )
 
 HANDSHAKE_S = 60.0
@@ -224,6 +236,13 @@ class Client:
     def search_space(self, request: PlanRequest, *, on_progress: OnProgress | None = None) -> SearchSpace:
         """All that a search may choose from at the sites of a plan, priced by the term model."""
         return self._ask(ListSpace(request=request), SpaceListed, on_progress).space
+
+    def forecast_flips(self, request: PlanRequest) -> FlipForecasts:
+        """What the model expects of the flips of a recorded plan that were not recorded.
+
+        Raise UsageError where plans can be measured: there a flip is tried.
+        """
+        return self._ask(ForecastFlips(request=request), FlipsForecast, None).forecasts
 
     def measure(
         self,

@@ -2,7 +2,7 @@
 
 The worker greets with `Hello`. Each request carries an id; its answer is any number of `Progress`
 events with that id, then exactly one closing event (`Opened`, `Resolved`, `ChoicesListed`, `SpaceListed`,
-`Measured`, `LadderDone`, `Checked`, `Calibrated`, `Failed`). `Stop` and `Bye` have no answer.
+`FlipsForecast`, `Measured`, `LadderDone`, `Checked`, `Calibrated`, `Failed`). `Stop` and `Bye` have none.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import msgspec
 
 from gputop.plan.choices import PlanView, RungView, SiteChoices
 from gputop.plan.types import PlanRequest, Workload
+from gputop.results.flip_forecast import FlipForecasts
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
 from gputop.results.search_space import SearchSpace
@@ -20,7 +21,7 @@ from gputop.util.errors import UsageError
 from gputop.util.json_decode import BrokenJson, decode_json
 from gputop.util.printable import printable
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +53,13 @@ class ListChoices(Message, tag="list-choices", frozen=True, kw_only=True):
 
 class ListSpace(Message, tag="list-space", frozen=True, kw_only=True):
     """All that a search may choose from at the sites of a plan."""
+
+    id: int = 0
+    request: PlanRequest
+
+
+class ForecastFlips(Message, tag="forecast-flips", frozen=True, kw_only=True):
+    """What the model expects of the flips of a plan that a recording does not hold."""
 
     id: int = 0
     request: PlanRequest
@@ -100,7 +108,19 @@ class Bye(Message, tag="bye", frozen=True, kw_only=True):
     """The worker gives everything back and exits 0."""
 
 
-Request = Open | Resolve | ListChoices | ListSpace | Measure | MeasureLadder | Check | Calibrate | Stop | Bye
+Request = (
+    Open
+    | Resolve
+    | ListChoices
+    | ListSpace
+    | ForecastFlips
+    | Measure
+    | MeasureLadder
+    | Check
+    | Calibrate
+    | Stop
+    | Bye
+)
 
 
 class Hello(Message, tag="hello", frozen=True, kw_only=True):
@@ -130,6 +150,11 @@ class Opened(Message, tag="opened", frozen=True, kw_only=True):
 class Resolved(Message, tag="resolved", frozen=True, kw_only=True):
     id: int
     view: PlanView
+
+
+class FlipsForecast(Message, tag="flips-forecast", frozen=True, kw_only=True):
+    id: int
+    forecasts: FlipForecasts
 
 
 class ChoicesListed(Message, tag="choices-listed", frozen=True, kw_only=True):
@@ -174,7 +199,17 @@ class Failed(Message, tag="failed", frozen=True, kw_only=True):
     """The device context is lost: the client must start a new worker."""
 
 
-Closing = Opened | Resolved | ChoicesListed | SpaceListed | Measured | LadderDone | Checked | Calibrated
+Closing = (
+    Opened
+    | Resolved
+    | ChoicesListed
+    | SpaceListed
+    | FlipsForecast
+    | Measured
+    | LadderDone
+    | Checked
+    | Calibrated
+)
 """What a request that was done is answered with."""
 Event = Hello | Progress | Closing | Failed
 

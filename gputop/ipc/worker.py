@@ -30,6 +30,8 @@ from gputop.ipc.protocol import (
     ChoicesListed,
     Event,
     Failed,
+    FlipsForecast,
+    ForecastFlips,
     Hello,
     LadderDone,
     ListChoices,
@@ -232,6 +234,9 @@ class _Worker:
             case ListSpace():
                 space = self._opened().search_space(request.request, say)
                 return SpaceListed(id=request.id, space=space)
+            case ForecastFlips():
+                forecasts = self._opened().forecast_flips(request.request)
+                return FlipsForecast(id=request.id, forecasts=forecasts)
             case Measure():
                 window = self._opened().measure(
                     request.current,

@@ -6,6 +6,7 @@ import difflib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from functools import cached_property
 from typing import Any
 
 from gputop.perf import paired_stats
@@ -13,10 +14,12 @@ from gputop.plan.choices import PlanView, RungView, SiteChoices
 from gputop.plan.types import Plan, PlanRequest, Workload
 from gputop.planner.resolver import Resolver
 from gputop.results import recording
+from gputop.results.flip_forecast import FlipForecasts
 from gputop.results.ladder import Ladder, LadderEntry
 from gputop.results.recording import Recording
 from gputop.results.records import Ceilings, Delta, DeviceFacts, Gate, PlanResult, Window
 from gputop.results.search_space import SearchSpace
+from gputop.session.flip_forecast import FlipForecaster
 from gputop.session.paired_comparison import sentence
 from gputop.session.recorded_flips import NOT_RECORDED, RecordedFlips
 from gputop.session.rung_ratio import RungPair, pair_of
@@ -175,6 +178,10 @@ class Replay:
             raise UsageError(f"The phases of {word} were not checked in this recording.")
         return self._kept.gates[word]
 
+    def forecast_flips(self, request: PlanRequest) -> FlipForecasts:
+        """What the model expects of the flips of a plan that were not recorded."""
+        return self._forecaster.forecasts(self._find(request))
+
     def calibrate(self, force: bool = False, *_: object) -> Ceilings:
         """The recorded device's ceilings."""
         if force:
@@ -183,6 +190,19 @@ class Replay:
 
     def close(self) -> None:
         """Holds nothing to give back."""
+
+    @cached_property
+    def _forecaster(self) -> FlipForecaster:
+        header = self._kept.header
+        return FlipForecaster(
+            self._flips.resolver,
+            header.workload,
+            header.device,
+            header.ceilings,
+            self._flips.plans,
+            self._kept.windows,
+            header.rungs,
+        )
 
     def _find(self, request: PlanRequest) -> Plan:
         """The recorded plan that a request means, however it was asked for when it was recorded."""

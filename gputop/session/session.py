@@ -14,6 +14,7 @@ from gputop.plan.types import PlanRequest, Workload
 from gputop.planner.plan_views import site_choices, site_views, toggle_views
 from gputop.planner.resolver import Resolver
 from gputop.planner.saved_rungs import saved_for
+from gputop.results.flip_forecast import FlipForecasts
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
 from gputop.results.search_space import SearchSpace
@@ -186,6 +187,10 @@ class Session:
         """Both gates of a plan, remembered while it stays prepared."""
         lanes = self._bench.lanes
         return lanes.check_phases(lanes.get(self._bench.resolve(request), say), say)
+
+    def forecast_flips(self, request: PlanRequest) -> FlipForecasts:
+        """Raise UsageError: what can be measured is not forecast."""
+        raise UsageError("Flips are forecast in a recording only; here they can be measured.")
 
     def calibrate(self, force: bool = False, say: Say = _silent) -> Ceilings:
         """The device's ceilings, from the cache unless `force`."""

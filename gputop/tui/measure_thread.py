@@ -20,8 +20,10 @@ from gputop.ipc.protocol import Opened
 from gputop.plan.choices import PlanView, SiteChoices
 from gputop.plan.types import PlanRequest, Workload
 from gputop.results import recording
+from gputop.results.flip_forecast import FlipForecasts
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, Gate, Window
+from gputop.tui import forecast
 from gputop.tui.messages import (
     CannotOpen,
     CeilingsReady,
@@ -29,6 +31,7 @@ from gputop.tui.messages import (
     ChoicesFailed,
     ChoicesReady,
     DeviceReady,
+    ForecastsReady,
     GateChecked,
     LadderReady,
     NotReopened,
@@ -89,6 +92,8 @@ class Measurer(Protocol):
         self, requests: Sequence[PlanRequest], *, on_progress: OnProgress | None = None
     ) -> Ladder: ...
 
+    def forecast_flips(self, request: PlanRequest) -> FlipForecasts: ...
+
     def check(self, request: PlanRequest, *, on_progress: OnProgress | None = None) -> Gate: ...
 
     def calibrate(self, *, on_progress: OnProgress | None = None) -> Ceilings: ...
@@ -136,6 +141,9 @@ class Sampler(threading.Thread):
         """Whether a window has come back yet."""
         self._ladder_asked = True
         """Whether there is nothing to ask: only a recording's ladder is there for the asking."""
+        self._forecasts = False
+        """Whether flips are forecast: in a recording only."""
+        self._forecast_asked: set[PlanRequest] = set()
         self._ceilings_asked = False
         """Whether the ceilings were asked for: a recording brings its own."""
         self._finished = False
@@ -231,6 +239,7 @@ class Sampler(threading.Thread):
         with self._changed:
             self._wish = MeasureRequest(pair)
             self._ladder_asked = not opened.device.recording
+            self._forecasts = bool(opened.device.recording)
         self._post(DeviceReady(opened))
         self._read_recording(self._options)
         if pair is not None and view is not None:
@@ -260,6 +269,8 @@ class Sampler(threading.Thread):
             self._options = options
             self._wish, self._settled = MeasureRequest(), None
             self._ladder_asked = not opened.device.recording
+            self._forecasts = bool(opened.device.recording)
+        self._forecast_asked.clear()
         self._resolved.clear()
         self._checks.clear()
         self._ceilings_asked = False
@@ -304,7 +315,7 @@ class Sampler(threading.Thread):
         if pair is None:
             return None
         if pair == self._settled:
-            return None if self._ladder_asked else self._ladder
+            return self._after_window(pair)
         unknown = [plan for plan in (pair.current, pair.pinned) if plan and plan not in self._resolved]
         if unknown:
             return lambda: self._resolve(pair, unknown[0])
@@ -312,6 +323,14 @@ class Sampler(threading.Thread):
             return self._calibrate
         if self._wish.measuring:
             return lambda: self._measure(pair)
+        return None
+
+    def _after_window(self, pair: PlanPair) -> Callable[[], None] | None:
+        """What a recording is still to be asked for once the window is on the screen."""
+        if not self._ladder_asked:
+            return self._ladder
+        if self._forecasts and pair.current not in self._forecast_asked:
+            return lambda: self._forecast_flips(pair.current)
         return None
 
     def _guarded(self, job: Callable[[], None]) -> None:
@@ -389,6 +408,17 @@ class Sampler(threading.Thread):
             # A recording that was cut short has none, and is shown without.
             return
         self._post(LadderReady(ladder))
+
+    def _forecast_flips(self, request: PlanRequest) -> None:
+        self._forecast_asked.add(request)
+        try:
+            found = forecast.ask(self._client, request)
+        except WorkerLost:
+            raise
+        except GputopError:
+            # Without a forecast the flips are refused as before.
+            return
+        self._post(ForecastsReady(found))
 
     def _calibrate(self) -> None:
         """Ask for the ceilings once the first window is on the screen: rooflines and floors need them."""

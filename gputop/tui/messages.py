@@ -7,6 +7,7 @@ from textual.message import Message
 from gputop.ipc.protocol import Opened
 from gputop.plan.choices import PlanView, SiteChoices
 from gputop.plan.types import PlanRequest
+from gputop.results.flip_forecast import FlipForecasts
 from gputop.results.ladder import Ladder
 from gputop.results.recording import Recording
 from gputop.results.records import Ceilings, Gate, Window
@@ -98,6 +99,14 @@ class LadderReady(Message):
     def __init__(self, ladder: Ladder) -> None:
         super().__init__()
         self.ladder = ladder
+
+
+class ForecastsReady(Message):
+    """What the model expects of the flips of a recorded plan."""
+
+    def __init__(self, forecasts: FlipForecasts) -> None:
+        super().__init__()
+        self.forecasts = forecasts
 
 
 class RecordingReady(Message):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gputop.tui import state_keys
+from gputop.tui.forecast import sentence, toggle_forecast
 from gputop.tui.screens.ask import AskScreen
 from gputop.tui.screens.main import MainScreen
 from gputop.tui.views.roofline import RooflineView
@@ -65,6 +66,10 @@ class PlanChoices(WorkerEvents):
             self._ask_number(name, toggle.value)
             return
         value = state_keys.next_value(toggle)
+        forecast = toggle_forecast(self.state, toggle)
+        if value is None and forecast is not None:
+            self._notice(sentence(self.state, forecast))
+            return
         if value is None:
             why = "; ".join(f"{refused}: {reason}" for refused, reason in toggle.refused)
             self._notice(f"{name} stays {toggle.value}. {why}")

@@ -9,6 +9,7 @@ from typing import Literal
 from gputop.ipc.protocol import Opened
 from gputop.plan.choices import PlanView, RungView, ToggleView
 from gputop.plan.types import PlanRequest, Verdict
+from gputop.results.flip_forecast import FlipForecasts
 from gputop.results.ladder import Ladder, LadderEntry
 from gputop.results.records import Ceilings, Comparison, Gate, PlanResult, Window
 
@@ -80,6 +81,8 @@ class State:
     """The same with the windows of a pair taken together."""
     ladder: Mapping[str, LadderEntry] = field(default_factory=dict)
     """Of a recording: its rungs by word, all measured in one window."""
+    forecasts: Mapping[str, FlipForecasts] = field(default_factory=dict)
+    """Of a recording: plan string -> what the model expects of its flips that were not recorded."""
     measuring: bool = True
     worker: WorkerState = "starting"
     doing: str = ""

@@ -9,6 +9,7 @@ from pathlib import Path
 from gputop.ipc.protocol import Opened
 from gputop.plan.choices import PlanView
 from gputop.plan.types import PlanRequest
+from gputop.results.flip_forecast import FlipForecasts
 from gputop.results.ladder import Ladder
 from gputop.results.meta_analysis import pool
 from gputop.results.records import Ceilings, Comparison, PlanResult, Window
@@ -116,6 +117,10 @@ def _with_comparison(state: State, window: Window) -> tuple[Pairs, Pooled]:
     key = found.plan_a, found.plan_b
     same = (*state.pairs.get(key, ()), found)[-MOST_POOLED:]
     return {**state.pairs, key: same}, {**state.pooled, key: pool(same)}
+
+
+def forecasts_ready(state: State, forecasts: FlipForecasts) -> State:
+    return replace(state, forecasts={**state.forecasts, forecasts.plan: forecasts}, doing="")
 
 
 def ladder_ready(state: State, ladder: Ladder) -> State:

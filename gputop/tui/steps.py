@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gputop.results.records import Comparison
@@ -43,6 +43,15 @@ def measured_steps(state: State) -> tuple[Step, ...]:
     return tuple(sorted(found.values(), key=lambda step: -step.ratio))
 
 
+def same_question(state: State, steps: Iterable[Step]) -> tuple[Step, ...]:
+    """Return the steps to plans of as many sequences: a pass of more answers another question."""
+    batches = {
+        lane.plan: lane.rows[0].batch for window in state.known_windows for lane in window.lanes if lane.rows
+    }
+    own = batches.get(state.current_word or "")
+    return tuple(step for step in steps if batches.get(step.plan, own) == own)
+
+
 def best_step(state: State) -> Step | None:
     """Return the best step from the current plan that was measured, or None.
 
@@ -50,11 +59,8 @@ def best_step(state: State) -> Step | None:
     """
     paired = [
         step
-        for step in measured_steps(state)
-        if step.verdict == "FASTER"
-        and step.ratio > LEAST_GAIN
-        and _is_own(state, step.plan)
-        and _asks_the_same(state, step.plan)
+        for step in same_question(state, measured_steps(state))
+        if step.verdict == "FASTER" and step.ratio > LEAST_GAIN and _is_own(state, step.plan)
     ]
     return max(paired or _later_rungs(state), key=lambda step: step.ratio, default=None)
 
@@ -62,14 +68,6 @@ def best_step(state: State) -> Step | None:
 def _is_own(state: State, word: str) -> bool:
     rung = state.rung(word.partition(",")[0])
     return rung is not None and rung.kind == "ladder"
-
-
-def _asks_the_same(state: State, word: str) -> bool:
-    """Whether a plan answers the current one's question: a pass of more sequences answers another."""
-    batches = {
-        lane.plan: lane.rows[0].batch for window in state.known_windows for lane in window.lanes if lane.rows
-    }
-    return batches.get(word) == batches.get(state.current_word or "")
 
 
 def _later_rungs(state: State) -> Iterator[Step]:

@@ -14,6 +14,7 @@ from gputop.tui.messages import (
     ChoicesFailed,
     ChoicesReady,
     DeviceReady,
+    ForecastsReady,
     LadderReady,
     NotReopened,
     PlanReady,
@@ -74,6 +75,9 @@ class WorkerEvents(AppBase):
         self._set_state(
             state_events.recording_ready(self.state, kept.windows, kept.header.ceilings, kept.batches)
         )
+
+    def on_forecasts_ready(self, message: ForecastsReady) -> None:
+        self._set_state(state_events.forecasts_ready(self.state, message.forecasts))
 
     def on_ceilings_ready(self, message: CeilingsReady) -> None:
         self._set_state(state_events.ceilings_ready(self.state, message.ceilings))

@@ -17,7 +17,7 @@ from gputop.tui import app as app_module
 from gputop.tui.app import GputopApp
 from gputop.tui.options import Options
 from tests.tui.fake.records import DEVICE, RUNGS, TIME_UTC, WORKLOAD, view_of, window_of
-from tests.tui.screen import table, text_of, until, until_shown
+from tests.tui.screen import cell, table, text_of, until, until_shown
 
 BLAS, THREADS, LOOPS = (PlanRequest(name) for name in ("cpu-blas", "cpu-threads", "cpu-loops"))
 SHOWN = "▷ canned 2026-01-02 on AMD EPYC"
@@ -88,6 +88,21 @@ async def test_a_flip_leads_to_the_rung_that_it_was_measured_as(tmp_path: Path) 
         await until(pilot, lambda: app.state.lane is not None and app.state.lane.plan == "dependent", "it")
         assert app.state.window is not None
         assert app.state.window.comparison is not None, "graph and dependent ran in one window"
+
+
+async def test_a_flip_that_was_not_recorded_is_forecast_and_says_so(tmp_path: Path) -> None:
+    options = Options("replay", parse_workload("tiny"), device="h200", request=PlanRequest("graph"))
+    app = app_on(options, tmp_path)
+    async with app.run_test(size=(140, 45)) as pilot:
+        toggles = table(app, "toggles")
+        await until(pilot, lambda: "graph" in app.state.forecasts, "the forecasts")
+        await until(pilot, lambda: cell(app, "toggles", "prune", "other").startswith("≈"), "its mark")
+        await pilot.press("t", *["down"] * list(toggles._cells).index("prune"), "enter")
+        await until_shown(pilot, "! graph,prune=off was not recorded. ≈ Forecast by the model, not measured:")
+        assert app.state.current_word == "graph"
+        await pilot.press("6", "end")
+        await until_shown(pilot, "not recorded: ≈ forecast by the model, not measured")
+        await until_shown(pilot, "○ prune=off")
 
 
 async def test_nothing_is_said_to_be_measured_in_a_recording(file: Path, tmp_path: Path) -> None:

@@ -1,9 +1,8 @@
-"""Two plans phase by phase, and every change of the current plan that was measured, against the A/A floor."""
+"""Two plans phase by phase, and below them every change of the current plan."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import exp, log
 from typing import ClassVar
 
 from rich.style import Style
@@ -15,7 +14,7 @@ from gputop.tui.actions import bindings_of
 from gputop.tui.format import middle_cut, time_unit
 from gputop.tui.palette import BAD, FAINT, GOOD, MUTED, TEXT, VERDICTS
 from gputop.tui.state import State, View
-from gputop.tui.steps import Step, measured_steps
+from gputop.tui.views.ablation import ablation_text
 from gputop.tui.views.pane import ViewPane
 from gputop.util.units import ratio_within, seconds
 
@@ -38,9 +37,9 @@ def diff_text(state: State, width: int) -> Text:
                 Style(color=MUTED),
             )
         )
-    steps = measured_steps(state)
-    if steps:
-        parts.append(Text("\n").join(_ablation_lines(state, steps, width)))
+    changes = ablation_text(state, width)
+    if changes:
+        parts.append(changes)
     return Text("\n\n").join(parts)
 
 
@@ -134,49 +133,6 @@ def _wall(wall: Delta) -> Text:
     if wall.status:
         line.append(f"  {wall.status}", Style(color=MUTED))
     return line
-
-
-def _ablation_lines(state: State, steps: tuple[Step, ...], width: int) -> Iterator[Text]:
-    yield Text.assemble(
-        (f"changes of {state.current_word}", Style(color=TEXT, bold=True)),
-        (
-            "   each paired with it; right of 1 is faster; ▒ what copies of one plan differ by",
-            Style(color=MUTED),
-        ),
-    )
-    room = max(20, width - 58)
-    ends = [value for step in steps for value in (step.ratio, step.lo, step.hi) if value]
-    far = min(log(4), max(0.05, *(abs(log(value)) for value in ends)) * 1.1)
-
-    def column(value: float) -> int:
-        share = (max(-far, min(far, log(value))) + far) / (2 * far)
-        return round(share * (room - 1))
-
-    scale = [" "] * room
-    for value in (exp(-far), 1.0, exp(far)):
-        label = f"{value:.2g}×"
-        at = max(0, min(room - len(label), column(value) - len(label) // 2))
-        scale[at : at + len(label)] = label
-    yield Text(" " * 57 + "".join(scale), Style(color=FAINT))
-    for step in steps:
-        mark = VERDICTS.get(step.verdict) or VERDICTS["FASTER" if step.ratio > 1 else "SLOWER"]
-        line = Text(f"{middle_cut(step.plan, 24):<25}", Style(color=TEXT), no_wrap=True)
-        line.append(
-            f"{mark.symbol} {ratio_within(step.ratio, step.lo, step.hi):<29} ", Style(color=mark.color)
-        )
-        cells, colors = [" "] * room, [FAINT] * room
-        if step.aa_floor:
-            for i in range(column(exp(-step.aa_floor)), column(exp(step.aa_floor)) + 1):
-                cells[i] = "▒"
-        cells[column(1.0)] = "│"
-        if step.lo and step.hi:
-            for i in range(column(step.lo), column(step.hi) + 1):
-                cells[i], colors[i] = "─", mark.color
-            cells[column(step.lo)], cells[column(step.hi)] = "├", "┤"
-        cells[column(step.ratio)], colors[column(step.ratio)] = "●", mark.color
-        for cell, color in zip(cells, colors, strict=True):
-            line.append(cell, Style(color=color))
-        yield line
 
 
 class DiffView(ViewPane):

@@ -6,6 +6,8 @@ from rich.style import Style
 from rich.text import Text
 
 from gputop.plan.choices import ToggleView
+from gputop.results.flip_forecast import FlipForecast
+from gputop.tui.forecast import sentence, short_words, toggle_forecast
 from gputop.tui.layout import LayoutColumn
 from gputop.tui.palette import CURRENT, FAINT, MUTED, TEXT
 from gputop.tui.state import State
@@ -16,7 +18,12 @@ COLUMNS = (
     LayoutColumn("name", "toggle", 12, 0, doc="A field of the plan; enter or a click flips it"),
     LayoutColumn("value", "value", 4, 0, grows_to=11, doc="As it stands on the current plan"),
     LayoutColumn(
-        "other", "flips to", 9, 1, grows_to=18, doc="What enter makes of it; × where this plan can't"
+        "other",
+        "flips to",
+        9,
+        1,
+        grows_to=18,
+        doc="What enter makes of it; × refused, ≈ the gain that the model expects, not recorded",
     ),
 )
 
@@ -24,8 +31,13 @@ COLUMNS = (
 def toggle_rows(state: State) -> dict[str, Cells]:
     """Return name -> cells; what can't be changed on this plan comes last."""
     view = state.shown_view
-    toggles = sorted(view.toggles, key=lambda toggle: not flippable(toggle)) if view else ()
-    return {toggle.name: _cells(toggle, state.view is None) for toggle in toggles}
+    forecasts = {toggle.name: toggle_forecast(state, toggle) for toggle in view.toggles} if view else {}
+
+    def place(toggle: ToggleView) -> int:
+        return 0 if flippable(toggle) else 1 if forecasts[toggle.name] else 2
+
+    toggles = sorted(view.toggles, key=place) if view else ()
+    return {toggle.name: _cells(toggle, state.view is None, forecasts[toggle.name]) for toggle in toggles}
 
 
 def flippable(toggle: ToggleView) -> bool:
@@ -33,11 +45,12 @@ def flippable(toggle: ToggleView) -> bool:
     return next_value(toggle) is not None or not (toggle.values or toggle.refused)
 
 
-def _cells(toggle: ToggleView, stale: bool) -> Cells:
+def _cells(toggle: ToggleView, stale: bool, forecast: FlipForecast | None) -> Cells:
     """`stale`: the worker has not resolved the current plan yet, and this is the plan before it."""
     free = flippable(toggle) and not stale
     value = next_value(toggle)
-    to = f"▸ {value}" if value else "▸ a number" if flippable(toggle) else "× refused"
+    refused = short_words(forecast) if forecast and not stale else "× refused"
+    to = f"▸ {value}" if value else "▸ a number" if flippable(toggle) else refused
     return {
         "name": Text(toggle.name, Style(color=TEXT if free else FAINT)),
         "value": Text(toggle.value, Style(color=CURRENT if free else FAINT, bold=free)),
@@ -50,6 +63,9 @@ def explain_toggle(state: State, name: str) -> str:
     toggle = state.toggle(name)
     if toggle is None:
         return ""
+    forecast = toggle_forecast(state, toggle)
+    if forecast is not None and not flippable(toggle):
+        return f"{toggle.name}: {toggle.doc.rstrip('.')}. {sentence(state, forecast)}"
     refused = "".join(f" {value} is refused: {why.rstrip('.')}." for value, why in toggle.refused)
     return f"{toggle.name}: {toggle.doc.rstrip('.')}.{refused}"
 

@@ -21,6 +21,7 @@ from gputop.ipc.protocol import (
 )
 from gputop.plan.choices import PlanView, SiteChoices
 from gputop.plan.types import KernelChoice, PlanRequest, Workload
+from gputop.results.flip_forecast import FlipForecasts
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, Gate, Window
 from gputop.util.errors import UsageError, WorkerLost
@@ -129,6 +130,9 @@ class ReplayedClient:
         self, requests: Sequence[PlanRequest], *, on_progress: OnProgress | None = None
     ) -> Ladder:
         raise UsageError("Only a recording has a ladder for the asking.")
+
+    def forecast_flips(self, request: PlanRequest) -> FlipForecasts:
+        raise UsageError("Flips are forecast in a recording only; here they can be measured.")
 
     def check(self, request: PlanRequest, *, on_progress: OnProgress | None = None) -> Gate:
         self.calls.append(f"check {view_of(request).word}")
