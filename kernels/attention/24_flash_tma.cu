@@ -1,4 +1,22 @@
-// Rung 24's attention: 14_flash_tensor with its tiles brought by the copy engine and eight warps in place of four.
+// Rung 24: flash attention whose tiles the copy engine brings.
+// Against 14_flash_tensor, three changes:
+//   - One thread asks for boxes of 64 keys and 64 values as soon as the launch ahead has ended; there, all threads copy
+//     16 bytes at a time, tile after tile.
+//   - Eight warps share the keys, 16 each, so that a sequence of 128 is one round. There, four warps take two.
+//   - Operands are read by ldmatrix from swizzled tiles, without bank conflicts.
+// Should be faster at batch 1, where a layer's attention is a chain of waits: one for q and k, one for v, one merge.
+// `attention_flash_tma_alone` is the same entry with shared memory asked for such that an SM holds one block: 96 blocks
+// then spread over 132 SMs, and each has an SM's whole bandwidth.
+// Shapes: d_head 64, any seq, leading dimensions of 4. Queries, keys and values are used as stored: the hardware drops
+// the bits below TF32. Softmax's weights are rounded to nearest; sums stay fp32. Deterministic: parts are merged in order.
+//
+// Queries, keys and warps: block (x, y, z) owns queries 16x.. of head y of sequence z
+//
+//   keys of a round   0.. 16.. 32.. 48.. | 64.. 80.. 96.. 112..     two boxes, a barrier each for keys and for values
+//   warp              0   1    2    3      4    5    6    7         lane l: query l / 4 (and + 8), keys l % 4 * 2, + 1
+//
+// Shared memory: q, keys and values in boxes of 32 columns, 128-byte rows with the 128-byte swizzle; the warps' partial
+// results lie over them at the end.
 // arch: 90
 #include "dependent_launch.cuh"
 #include "flash_split_kv.cuh"

@@ -1,4 +1,15 @@
-// Rung 22's products: tiles brought by the copy engine, both operands of wgmma in shared memory.
+// Rung 22: wide products whose tiles the copy engine brings.
+// Against 11_warpgroup, two changes:
+//   - One thread asks for a box of 64 rows by 64 indices of K, 16 KB, and the copy engine places it in shared memory,
+//     swizzled. There, all 256 threads issue copies of 16 bytes, and compute an address for each.
+//   - The two warpgroups take pieces of K in turn, each with a sum of its own. There, both wait for every stage.
+// Should be faster because threads that issue no copies only multiply, and weights are on their way before the launch
+// ahead has ended: a pass at batch 1 waits for its first loads more than for anything else.
+// `2x2` and `2x1` name blocks that share copies by multicast (tma_gemm.cuh): L2 is then read less.
+// Shapes: any rows, 64 a tile; inner a multiple of 32; columns and leading dimensions of 4. Row layout. With more than
+// 128 rows the library's larger tiles read less. Deterministic: parts are added in order. The hardware drops the bits
+// below TF32.
+// Tiles, roles of the warps, rings and clusters: drawn in include/tma_gemm.cuh.
 // arch: 90a
 #include "tma_gemm.cuh"
 

@@ -1,4 +1,13 @@
-// Rung 23
+// Rung 23: the layernorm before qkv and w1 is computed in the product itself.
+// Against 22_tma, one change: activations come in as they are, before layernorm.
+//   - The folded weights W' hold layernorm's factor and have their mean over K taken out, so that x W' = (x - mean) W'.
+//   - What is left is the row's scale, 1 / sqrt(variance + eps), which can be applied to sums as well as to x. Each
+//     warpgroup adds up x and x^2 of the rows that it multiplies; the block that finishes a row adds those moments in
+//     order, and scales.
+// Should be faster because a launch less stands in the chain twice a layer, 1.6 to 2 us each; what it costs are two
+// additions for each element of x that a thread sees, beside products that wait for L2.
+// Shapes: those of 22_tma, with at most two splits. Needs the folded weights (`fold=on`). Deterministic.
+// Tiles, roles of the warps, rings and clusters: drawn in include/tma_gemm.cuh.
 // arch: 90a
 #include "tma_gemm.cuh"
 
