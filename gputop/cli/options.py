@@ -73,6 +73,11 @@ def add_workload_option(parser: argparse._ActionsContainer) -> None:
         "a TOML file, or a Hugging Face config.json of the GPT-2 family",
     )  # fmt: skip
     parser.add_argument(
+        "--weights",
+        metavar="FILE.safetensors",
+        help="the model's weights, with GPT-2's names, in place of drawn ones",
+    )
+    parser.add_argument(
         "--seq", type=whole_number, metavar="N", help="tokens in a sequence, in place of the workload's own"
     )
 
@@ -107,11 +112,17 @@ def add_theme_option(parser: ArgumentParser) -> None:
 
 
 def workload_of(options: Namespace) -> Workload:
-    """UsageError for an unknown name, a file that is no workload, or a sequence that it can't take."""
+    """UsageError for an unknown name, a file that is no workload, a length or weights that it can't have."""
     from gputop.model.workloads import parse_workload, with_seq
 
     workload = parse_workload(options.workload)
-    return workload if options.seq is None else with_seq(workload, options.seq)
+    if options.seq is not None:
+        workload = with_seq(workload, options.seq)
+    if options.weights is not None:
+        from gputop.model.weights_file import with_weights
+
+        workload = with_weights(workload, Path(options.weights))
+    return workload
 
 
 def kernels_dir_of(options: Namespace) -> str | None:

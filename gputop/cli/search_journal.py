@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gputop.ipc.protocol import Opened
+from gputop.model.workloads import label
 from gputop.search.journal import Begun, Journal, Line, read
 from gputop.search.menu import Menu
 from gputop.search.progress import Progress
@@ -60,7 +61,7 @@ def _check(lines: tuple[Line, ...], path: Path, menu: Menu, opened: Opened) -> N
         raise UsageError(f"{path} holds no line of a search: leave --resume out.")
     for what, theirs, ours in (
         ("device", begun.device, opened.device.name),
-        ("workload", begun.workload, opened.workload.name),
+        ("workload", begun.workload, label(opened.workload)),
         ("plan", begun.plan, menu.plan),
         ("menu", begun.menu, menu.digest),
     ):
@@ -81,7 +82,7 @@ def _newest(menu: Menu, opened: Opened) -> Path:
 
 
 def _stem(menu: Menu, opened: Opened) -> str:
-    device = re.sub(r"[^A-Za-z0-9]+", "-", f"{opened.device.name}-{opened.workload.name}").strip("-")
+    device = re.sub(r"[^A-Za-z0-9]+", "-", f"{opened.device.name}-{label(opened.workload)}").strip("-")
     return f"{device}-{menu.digest}"
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from gputop import __version__
 from gputop.ipc.bench import Bench
+from gputop.model.workloads import without_folder
 from gputop.plan.choices import RungView
 from gputop.plan.types import PlanRequest
 from gputop.results.recorded_plan import recorded
@@ -89,7 +90,7 @@ class Recorder:
             time_utc=time_utc,
             device=opened.device,
             ceilings=ceilings,
-            workload=opened.workload,
+            workload=without_folder(opened.workload),
             rungs=opened.rungs,
             default_rung=opened.default_rung,
         )

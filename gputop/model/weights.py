@@ -146,7 +146,24 @@ def weight_bytes(dims: Dims) -> int:
 
 @lru_cache(maxsize=1)
 def master(workload: Workload) -> dict[str, Floats]:
-    """The canonical weights, read-only: [layers, out, in], or [1, ...] outside the layers."""
+    """The canonical weights, read-only: [layers, out, in], or [1, ...] outside the layers.
+
+    UsageError for a file of weights that can't be read.
+    """
+    arrays = _drawn(workload) if workload.weights is None else _from_file(workload)
+    for array in arrays.values():
+        array.flags.writeable = False
+    return arrays
+
+
+def _from_file(workload: Workload) -> dict[str, Floats]:
+    # Not above: it knows the tensors, which stand here.
+    from gputop.model import weights_file
+
+    return weights_file.read(workload)
+
+
+def _drawn(workload: Workload) -> dict[str, Floats]:
     dims = workload.dims
     arrays = {tensor.name: aligned((layer_count(tensor, dims), *tensor.shape(dims))) for tensor in TENSORS}
     draws = []
@@ -154,8 +171,6 @@ def master(workload: Workload) -> dict[str, Floats]:
         run = arrays[part.tensor][part.layer].reshape(-1)[part.offset : part.offset + part.count]
         draws.append(Draw(part.name, part.std, part.gain, run))
     fill(workload.seed, draws)
-    for array in arrays.values():
-        array.flags.writeable = False
     return arrays
 
 

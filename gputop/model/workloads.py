@@ -86,6 +86,13 @@ def with_seq(workload: Workload, seq: int) -> Workload:
     return replace(workload, dims=dims)
 
 
+def without_folder(workload: Workload) -> Workload:
+    """The workload as it is given to others: where a file lay is nobody's business."""
+    if workload.weights is None:
+        return workload
+    return replace(workload, weights=replace(workload.weights, path=Path(workload.weights.path).name))
+
+
 def label(workload: Workload) -> str:
     """What files and tables call it: a name is one of ours, or has a fingerprint of the model behind it.
 
@@ -96,7 +103,8 @@ def label(workload: Workload) -> str:
 
 def fingerprint(workload: Workload) -> str:
     """Hexadecimal digits that tell models apart: of sizes, forms, seed and weights; not of the name."""
-    model = astuple(replace(workload, name="", dims=replace(workload.dims, batch=1)))
+    weights = workload.weights.sha256 if workload.weights else None
+    model = (astuple(replace(workload.dims, batch=1)), workload.seed, weights)
     return hashlib.sha256(repr(model).encode()).hexdigest()[:FINGERPRINT_DIGITS]
 
 

@@ -55,12 +55,23 @@ class Dims:
 
 
 @dataclass(frozen=True, slots=True)
+class WeightsFile:
+    """Where a model's weights are read from, and what they are known by."""
+
+    path: str = field(compare=False)
+    sha256: str
+    """Of the whole file, in hexadecimal."""
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """A named model with the seed of its weights and tokens."""
 
     name: str
     dims: Dims
     seed: int = 0
+    weights: WeightsFile | None = None
+    """None: they are drawn from the seed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,10 @@ Reading a pipe could block for ever, and reading a device such as /dev/zero coul
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
 
 from gputop.util.errors import UsageError
@@ -35,6 +37,25 @@ def read_input(path: str | Path, what: str, most_bytes: int) -> bytes:
         raise unreadable(path, what, error) from error
 
 
+def read_first(path: str | Path, what: str, count: int) -> bytes:
+    """Return the first bytes of a file, otherwise as `read_input`. Fewer if the file is shorter."""
+    try:
+        with _opened_regular(path) as file:
+            return file.read(count)
+    except (OSError, ValueError) as error:
+        raise unreadable(path, what, error) from error
+
+
+def sha256_of(path: str | Path, what: str, most_bytes: int) -> str:
+    """Return the digest of a file in hexadecimal, otherwise as `read_input`; it need not fit into memory."""
+    try:
+        with _opened_regular(path) as file:
+            _require_size(os.fstat(file.fileno()).st_size, most_bytes)
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, ValueError) as error:
+        raise unreadable(path, what, error) from error
+
+
 def read_input_text(path: str | Path, what: str, most_bytes: int) -> str:
     """Return the text of a UTF-8 file, otherwise as `read_input`. A byte order mark is left out."""
     data = read_input(path, what, most_bytes)
@@ -47,20 +68,32 @@ def read_input_text(path: str | Path, what: str, most_bytes: int) -> str:
 
 def read_regular(path: str | Path, most_bytes: int) -> bytes:
     """Return the content of a regular file. Raise OSError for others, ValueError for impossible names."""
-    # Check before opening, because opening some devices has effects, and after, because the file may have
-    # been replaced in between.
-    _require_regular(os.stat(path))
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        _require_regular(status)
-        data = file.read(min(status.st_size, most_bytes) + 1)
+    with _opened_regular(path) as file:
+        data = file.read(min(os.fstat(file.fileno()).st_size, most_bytes) + 1)
         # A file may grow after its status was read, and files below /proc have size 0.
         while len(data) <= most_bytes and (more := file.read(CHUNK_BYTES)):
             data += more
-    if len(data) > most_bytes:
-        raise OSError(errno.EFBIG, f"it has more than {size_bytes(most_bytes)}, the most that is read")
+    _require_size(len(data), most_bytes)
     return data
+
+
+def _opened_regular(path: str | Path) -> BufferedReader:
+    """Open a regular file. Raise OSError for others, ValueError for impossible names."""
+    # Check before opening, because opening some devices has effects, and after, because the file may have
+    # been replaced in between.
+    _require_regular(os.stat(path))
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    try:
+        _require_regular(os.fstat(file.fileno()))
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def _require_size(size: int, most_bytes: int) -> None:
+    if size > most_bytes:
+        raise OSError(errno.EFBIG, f"it has more than {size_bytes(most_bytes)}, the most that is read")
 
 
 def files_below(folder: str | Path, what: str, most: int) -> list[Path]:

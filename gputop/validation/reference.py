@@ -139,7 +139,8 @@ def _file_name(workload: Workload, token_set: int) -> str:
     dims = workload.dims
     sizes = (dims.layers, dims.d_model, dims.heads, dims.d_ff, dims.seq, dims.vocab)
     forms = () if (dims.activation, dims.tied_head) == ("relu", False) else (dims.activation, dims.tied_head)
-    asked = repr((sizes, workload.seed, token_set, *forms))
+    weights = () if workload.weights is None else (workload.weights.sha256,)
+    asked = repr((sizes, workload.seed, token_set, *forms, *weights))
     return f"{hashlib.sha256(asked.encode()).hexdigest()[:24]}.npy"
 
 

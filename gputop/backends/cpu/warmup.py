@@ -20,11 +20,14 @@ _drawing: dict[Workload, Thread] = {}
 
 
 def begin(workload: Workload) -> bool:
-    """Draw a workload's weights in a thread, if that is not under way; False where they are too large."""
+    """Draw a workload's weights in a thread, unless that is under way; False if too large, or of a file."""
     try:
         check_sizes(workload.dims, workload.name)
     except UsageError:
         # Said by the opening, which this only runs ahead of.
+        return False
+    if workload.weights is not None:
+        # What is wrong with a file is for the one who asks to hear.
         return False
     if not weights.weight_bytes(workload.dims) <= EARLY_BYTES < machine.free_bytes() // 2:
         return False

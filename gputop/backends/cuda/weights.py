@@ -1,4 +1,4 @@
-"""A plan's weights, generated on the device: gputop/model/rng.py's bits, in the plan's layout and fold."""
+"""A plan's weights in its layout and fold: gputop/model/rng.py's bits, drawn there, or a file's, copied."""
 
 from __future__ import annotations
 
@@ -8,15 +8,28 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.launch import Geometry
 from gputop.backends.cuda.runtime.utility_kernels import Tools, halves
 from gputop.model import rng
 from gputop.model.weights import BY_NAME as TENSOR_OF
-from gputop.model.weights import FOLDS, GEMM_WEIGHTS, TENSORS, Fold, Tensor, TensorPart, layer_count, parts
+from gputop.model.weights import (
+    FOLDS,
+    GEMM_WEIGHTS,
+    TENSORS,
+    Fold,
+    Tensor,
+    TensorPart,
+    effective,
+    layer_count,
+    master,
+    parts,
+)
 from gputop.plan.types import WORD_BYTES, Dims, Plan, PlanRequest, WeightView, Workload
 from gputop.util.errors import DeviceLost
+from gputop.util.heartbeat import beat
 
 FOLD_THREADS = 128
 """Of a block that folds a row, as kernels/measure/fill.cu has room for."""
@@ -30,13 +43,17 @@ class DeviceWeights:
     """Every tensor that a plan reads, in its layout; where folded, `bhead` too and no gains and shifts."""
 
     def __init__(self, context: Context, tools: Tools, workload: Workload, plan: Plan, dims: Dims) -> None:
-        """Enqueues the drawing; it is done when the stream is."""
+        """Enqueues the drawing; it is done when the stream is. Weights of a file are there at once."""
         self._tools = tools
         self._seed = workload.seed
         self._dims = dims
         self._transposed = plan.layout == "transposed"
         self._layer_elements = dict(_sizes(dims, plan.fold))
-        self._arrays: dict[str, Any] = {
+        self._arrays: dict[str, Any] = {}
+        if workload.weights is not None:
+            self._copy_in(context, effective(master(workload), plan, dims))
+            return
+        self._arrays = {
             name: context.array((layers, elements), np.float32, "the weights")
             for name, (layers, elements) in self._layer_elements.items()
         }
@@ -70,6 +87,13 @@ class DeviceWeights:
 
     def _address(self, tensor: str, layer: int, offset: int = 0) -> int:
         return self.address(WeightView(tensor, layer, 0, 0, offset=offset))
+
+    def _copy_in(self, context: Context, stored: dict[str, NDArray[np.float32]]) -> None:
+        """Weights of a file, in the plan's layout and fold already."""
+        for name, array in stored.items():
+            self._arrays[name] = context.array(self._layer_elements[name], np.float32, "the weights")
+            context.copy_in(self._arrays[name], array.reshape(len(array), -1))
+            beat()
 
     def _draw(self, tensor: Tensor, part: TensorPart) -> None:
         shape = tensor.shape(self._dims)
@@ -128,7 +152,12 @@ class DeviceWeights:
 
 
 def check_fill(context: Context, tools: Tools, workload: Workload) -> None:
-    """Compare drawn weights with NumPy's, bit for bit. DeviceLost when the device computes otherwise."""
+    """Compare drawn weights with NumPy's, bit for bit. DeviceLost when the device computes otherwise.
+
+    Weights of a file are copied: there is nothing to compare.
+    """
+    if workload.weights is not None:
+        return
     device = DeviceWeights(context, tools, workload, Plan("cuda", PlanRequest(""), ()), workload.dims)
     context.synchronize("drawing the weights")
     for name in CHECKED:

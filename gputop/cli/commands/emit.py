@@ -46,9 +46,14 @@ def _run(options: argparse.Namespace) -> int:
     from gputop.emission.cuda_program import device_arch
     from gputop.plan.plan_string import parse_word
     from gputop.planner.resolver import Resolver
+    from gputop.util.errors import UsageError
 
     target = open_target(options.output)
     workload = workload_of(options)
+    if workload.weights is not None:
+        raise UsageError(
+            "A program draws its weights from a seed, so that it is one file: leave --weights out."
+        )
     request = with_changes(parse_word(options.plan), options)
     resolver = Resolver.load().on(device_arch(options.arch))
     options.backend = resolver.rung(request.rung).backend

@@ -149,12 +149,13 @@ def _show(
 
     from gputop.cli.tables.search_lines import found_lines, measured_lines, stop_lines
     from gputop.cli.terminal import print_data
+    from gputop.model.workloads import label
     from gputop.results import export
     from gputop.search.report import search_result
 
     opened, progress, now = bench.opened, search.progress, search.now()
     result = search_result(
-        progress, checks, opened.device, opened.workload.name,
+        progress, checks, opened.device, label(opened.workload),
         seed=search.seed, time_utc=datetime.now(UTC).isoformat(timespec="seconds"),
     )  # fmt: skip
     if output.shows_table:
@@ -190,6 +191,7 @@ def _compare(
 def _save(search: Search, name: str, bench: WorkerSession) -> None:
     from datetime import UTC, datetime
 
+    from gputop.model.workloads import label
     from gputop.planner.saved_rungs import SavedRung, save
 
     device, request = bench.opened.device, search.menu.request
@@ -198,7 +200,7 @@ def _save(search: Search, name: str, bench: WorkerSession) -> None:
             name=name,
             backend=device.backend,
             device=device.name,
-            workload=bench.opened.workload.name,
+            workload=label(bench.opened.workload),
             time_utc=datetime.now(UTC).isoformat(timespec="seconds"),
             before=request.rung,
             sets=dict(request.sets),
@@ -227,6 +229,7 @@ def _begun(options: argparse.Namespace, bench: WorkerSession, menu: Menu) -> Beg
     from datetime import UTC, datetime
 
     from gputop import __version__
+    from gputop.model.workloads import label
     from gputop.search.journal import Begun
 
     opened, rules = bench.opened, _rules(options)
@@ -235,7 +238,7 @@ def _begun(options: argparse.Namespace, bench: WorkerSession, menu: Menu) -> Beg
         time_utc=datetime.now(UTC).isoformat(timespec="seconds"),
         device=opened.device.name,
         driver=opened.device.driver,
-        workload=opened.workload.name,
+        workload=label(opened.workload),
         plan=menu.plan,
         menu=menu.digest,
         seed=options.seed,
