@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, cast
 
 from gputop import __version__
 from gputop.fleet import on_worker
@@ -46,6 +46,14 @@ class FleetDevice:
     def name(self) -> str:
         """`device 1 (NVIDIA H200 on node7)`."""
         return f"device {self.number} ({self.facts.name} on {self.met.host})"
+
+    @property
+    def place(self) -> str:
+        """UUID and driver of a GPU, cores of a CPU."""
+        facts, cores = self.facts, ", ".join(map(str, self.met.cores))
+        if facts.uuid is None:
+            return f"cores {cores}" if cores else "all cores"
+        return f"{facts.uuid}, driver {facts.driver or 'unknown'}"
 
 
 KeepLine = Callable[[FleetDevice, bytes], None]
@@ -89,8 +97,9 @@ class Fleet:
         note: Say,
         progress: Say,
         workers: int = 1,
+        one_model: bool = False,
     ) -> None:
-        """`workers`: how many to wait for; those that come later are not used.
+        """`workers`: how many to wait for. `one_model`: leave out devices of another model than the first.
 
         Raise UsageError for an address that can't be one.
         """
@@ -98,7 +107,7 @@ class Fleet:
         self.devices: tuple[FleetDevice, ...] = ()
         self._opening = opening
         self._note, self._progress = note, progress
-        self._workers = workers
+        self._workers, self._one_model = workers, one_model
         self._topic = f"gputop-{uuid.uuid4().hex}"
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         """Futures that are done, and `_Said`, from Dask's threads."""
@@ -110,6 +119,8 @@ class Fleet:
         self._known: set[str] = set()
         """Addresses that were asked."""
         self._count = 0
+        self._model: tuple[str, str] | None = None
+        """Backend and name of the first device."""
         self._looked = 0.0
 
     def __enter__(self) -> Self:
@@ -189,6 +200,19 @@ class Fleet:
             self.start(device, job)
         while self._running:
             yield from self.ended(keep)
+
+    def ask(self, job: Job[Result]) -> Result:
+        """Run one job on any device while no other runs; on another if that one leaves.
+
+        Raise what the job raises, WorkerLost if no device is left.
+        """
+        while self.devices:
+            (outcome,) = self.each({self.devices[0]: job})
+            if outcome.error is None:
+                return cast("Result", outcome.result)
+            if outcome.device in self.devices:
+                raise outcome.error
+        raise WorkerLost(f"The fleet at {self.address} has no device left.")
 
     def _step(self, keep: KeepLine | None) -> list[Outcome[Any]]:
         if time.monotonic() > self._looked + LOOK_S:
@@ -322,7 +346,10 @@ class Fleet:
             self._note(f"The Dask worker at {address} is left out: {why_not}.")
             return
         self._count += 1
-        self.devices += (FleetDevice(self._count, address, met),)
+        self._model = self._model or (met.opened.device.backend, met.opened.device.name)
+        device = FleetDevice(self._count, address, met)
+        self.devices += (device,)
+        self._note(f"{device.name} takes part: {device.place}")
 
     def _why_not(self, met: Met) -> str:
         """Why a worker can't be used, as half a sentence: two on one device would disturb each other."""
@@ -330,6 +357,9 @@ class Fleet:
             return (
                 f"its gputop is {met.version} and this one {__version__}; install one version on both sides"
             )
+        facts = met.opened.device
+        if self._one_model and self._model not in (None, (facts.backend, facts.name)):
+            return f"{facts.name} is another model than the first device"
         other = next((device for device in self.devices if device.met.places & met.places), None)
         if other is None:
             return ""

@@ -9,10 +9,12 @@ from typing import Protocol, TypeVar
 from gputop.ipc.bench import Bench
 from gputop.ipc.protocol import Opened
 from gputop.ipc.recorder import Recorder, RecordingSettings
+from gputop.plan.choices import PlanView
 from gputop.plan.types import PlanRequest, Workload
 from gputop.results.ladder import Ladder
 from gputop.results.recording import encode
 from gputop.results.records import Ceilings, Gate, Window
+from gputop.results.search_space import SearchSpace
 from gputop.util.errors import UsageError
 
 Result_co = TypeVar("Result_co", covariant=True)
@@ -100,6 +102,30 @@ class CalibrateJob:
     def run(self, bench: Bench, keep: KeepLine) -> Ceilings:
         """Errors as of `Bench.measure`."""
         return bench.calibrate(force=self.force)
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceJob:
+    """All that may be chosen at the sites of a plan."""
+
+    request: PlanRequest
+    seconds: float | None = None
+
+    def run(self, bench: Bench, keep: KeepLine) -> SearchSpace:
+        """Raise UsageError for an impossible plan."""
+        return bench.client.search_space(self.request, on_progress=bench.progress)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveJob:
+    """What a request comes to."""
+
+    request: PlanRequest
+    seconds: float | None = None
+
+    def run(self, bench: Bench, keep: KeepLine) -> PlanView:
+        """Raise UsageError for an impossible plan."""
+        return bench.client.resolve(self.request)
 
 
 @dataclass(frozen=True, slots=True)

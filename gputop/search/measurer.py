@@ -58,8 +58,9 @@ class Measurer(Protocol):
     `Fault`; only what ends the search is raised.
     """
 
-    width: int
-    """Trials that can run at once."""
+    @property
+    def width(self) -> int:
+        """Trials that can run at once."""
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Paired | Fault]:
         """Yield what came of each trial, in the order in which they end."""

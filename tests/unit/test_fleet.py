@@ -17,7 +17,7 @@ import pytest
 from gputop.cli import main
 from gputop.fleet import fleet as fleet_module
 from gputop.fleet.fleet import Fleet, FleetDevice, Outcome, check_address
-from gputop.fleet.jobs import LadderJob, Met, Opening, Pair
+from gputop.fleet.jobs import Job, LadderJob, Met, Opening, Pair, PairJob
 from gputop.fleet.local import LocalFleet, cpu_shares
 from gputop.fleet.pairs import PairMeasurer
 from gputop.ipc.protocol import Opened
@@ -46,10 +46,9 @@ def local() -> Iterator[LocalFleet]:
         yield started
 
 
-def connected(local: LocalFleet, progress: Any = lambda text: None, notes: list[str] | None = None) -> Fleet:
-    note = (lambda text: None) if notes is None else notes.append
+def connected(local: LocalFleet, progress: Any = lambda text: None, workers: int = 2) -> Fleet:
     opening = Opening("cpu", parse_workload("tiny"))
-    return Fleet(local.address, opening, note=note, progress=progress, workers=2)
+    return Fleet(local.address, opening, note=lambda text: None, progress=progress, workers=workers)
 
 
 def process_of(local: LocalFleet, device: FleetDevice) -> subprocess.Popen[bytes]:
@@ -128,29 +127,50 @@ def test_a_device_that_is_killed_in_mid_ladder_is_named_and_the_rest_goes_on(loc
 
 
 @needs_two_cores
-def test_a_pair_whose_device_is_killed_is_measured_on_another_and_newcomers_help(local: LocalFleet) -> None:
-    """Goes on where the test before left one worker."""
-    local.start(next(share for share in cpu_shares(2) if not _is_served(local, share.cores)))
+def test_each_pair_has_a_window_of_its_own_or_the_reason(local: LocalFleet) -> None:
     pairs = [Pair(LOOPS, BLAS), Pair(BLAS, LOOPS), Pair(BLAS, PlanRequest("no-such-rung"))]
-    notes: list[str] = []
-    with connected(local, notes=notes) as fleet:
-        measurer = PairMeasurer(fleet, seconds=0.3)
-        assert measurer.places == 2
-        for pair in pairs:
-            measurer.start(pair)
-        process_of(local, fleet.devices[0]).kill()
-        outcomes = {outcome.pair: outcome for outcome in (measurer.finished() for _ in pairs)}
+    with connected(local, workers=1) as fleet:
+        measurer = PairMeasurer(fleet, seconds=0.1)
+        outcomes = {outcome.pair: outcome for outcome in measurer.measure(pairs)}
         assert measurer.under_way == 0
-        for pair in pairs[:2]:
-            window = outcomes[pair].window
-            assert window is not None
-            assert window.comparison is not None
-            named = (pair.incumbent.rung, pair.candidate.rung)
-            assert (window.comparison.plan_a, window.comparison.plan_b) == named
-        error = outcomes[pairs[2]].error
-        assert isinstance(error, UsageError)
-        assert "no-such-rung" in str(error)
-        assert len(fleet.devices) == 1
+    for pair in pairs[:2]:
+        window = outcomes[pair].window
+        assert window is not None
+        assert [(lane.role, lane.plan) for lane in window.lanes] == [
+            ("current", pair.candidate.rung),
+            ("pinned", pair.incumbent.rung),
+        ]
+    error = outcomes[pairs[2]].error
+    assert isinstance(error, UsageError)
+    assert "no-such-rung" in str(error)
+
+
+@needs_two_cores
+def test_a_search_goes_on_when_one_of_its_devices_is_killed(
+    local: LocalFleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Goes on where the test before left one worker."""
+    for name in ("XDG_STATE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    local.start(next(share for share in cpu_shares(2) if not _is_served(local, share.cores)))
+    given: list[FleetDevice] = []
+    start = Fleet.start
+
+    def start_and_kill(fleet: Fleet, device: FleetDevice, job: Job[Any]) -> None:
+        start(fleet, device, job)
+        if isinstance(job, PairJob):
+            given.append(device)
+            if len(given) == 3:
+                process_of(local, device).kill()
+
+    monkeypatch.setattr(Fleet, "start", start_and_kill)
+    table = tmp_path / "search.json"
+    words = (*MEASURE[:4], "--budget", "3", "--seconds", "0.05", "--json", str(table))
+    assert main(["search", "--scheduler", local.address, *words]) == 0
+    err = capsys.readouterr().err
+    assert len(set(given)) == 2, "both devices measured"
+    assert err.count("takes part") == 2, "one of them came after the start"
+    assert len(json.loads(table.read_text())["rows"]) >= 3
 
 
 def _is_served(local: LocalFleet, cores: tuple[int, ...]) -> bool:

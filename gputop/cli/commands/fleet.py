@@ -18,11 +18,9 @@ from gputop.cli.options import (
     add_measuring_options,
     add_output_options,
     add_workload_option,
-    kernels_dir_of,
     one_of,
     whole_number,
     with_changes,
-    workload_of,
 )
 from gputop.util.errors import GputopError, UsageError
 
@@ -68,20 +66,19 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from gputop.cli.fleet_bench import opening_of
     from gputop.cli.output import Output
     from gputop.cli.terminal import Narrator
     from gputop.fleet.dask_library import distributed
 
     _check(options)
     output = Output.of(options)
-    opening = _opening(options)
     distributed()
+    opening = opening_of(options)
     narrator = Narrator()
     with contextlib.ExitStack() as stack:
         fleet = stack.enter_context(_fleet(options, opening, narrator, stack))
         stack.callback(narrator.clear)
-        for device in fleet.devices:
-            narrator.note(f"{device.name} is {_identity(device)}")
         return RUNS[options.what](options, fleet, output, narrator)
 
 
@@ -105,14 +102,6 @@ def _check(options: argparse.Namespace) -> None:
             raise UsageError(f"{option} is of fleet {what}: leave it out of fleet {options.what}.")
 
 
-def _opening(options: argparse.Namespace) -> Opening:
-    from gputop.fleet.jobs import Opening
-
-    # A folder on other hosts can't be looked into from here.
-    options.remote = options.scheduler
-    return Opening(options.backend, workload_of(options), kernels_dir_of(options))
-
-
 def _fleet(
     options: argparse.Namespace, opening: Opening, narrator: Narrator, stack: contextlib.ExitStack
 ) -> Fleet:
@@ -128,12 +117,6 @@ def _fleet(
         local = stack.enter_context(LocalFleet(SHARES[backend](options.local)))
         address, workers = local.address, options.local
     return Fleet(address, opening, note=narrator.note, progress=narrator.progress, workers=workers)
-
-
-def _identity(device: FleetDevice) -> str:
-    facts, cores = device.facts, device.met.cores
-    place = facts.uuid or (f"cores {', '.join(map(str, cores))}" if cores else "all cores")
-    return ", ".join(filter(None, (place, facts.driver and f"driver {facts.driver}")))
 
 
 def _ladder(options: argparse.Namespace, fleet: Fleet, output: Output, narrator: Narrator) -> int:

@@ -20,8 +20,8 @@ from gputop.util.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from gputop.cli.output import Output
+    from gputop.cli.search_bench import SearchBench
     from gputop.cli.terminal import Terminal
-    from gputop.cli.worker_session import WorkerSession
     from gputop.plan.choices import RungView
     from gputop.search.closing import Closing
     from gputop.search.journal import Begun, Journal
@@ -59,17 +59,20 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--journal", metavar="FILE", help="where every measurement is kept as it is made")
     parser.add_argument("--resume", action="store_true", help="go on with the search that was stopped last")
     add_plan_options(parser)
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS",
+        help="measure on the devices of a Dask scheduler, a pair within one each: tcp://node1:8786",
+    )  # fmt: skip
     add_measuring_options(parser, windows=False)
     add_output_options(parser)
 
 
 def _run(options: argparse.Namespace) -> int:
     from gputop.cli.output import Output
+    from gputop.cli.search_bench import search_bench
     from gputop.cli.search_journal import check_new, open_journal
     from gputop.cli.tables.search_lines import menu_lines
     from gputop.cli.terminal import Terminal, print_data
-    from gputop.cli.worker_measurer import WorkerMeasurer
-    from gputop.cli.worker_session import WorkerSession
     from gputop.phases import rungs
     from gputop.planner.saved_rungs import check_name
     from gputop.search.loop import Search
@@ -81,12 +84,12 @@ def _run(options: argparse.Namespace) -> int:
         check_name(options.save, [rung.id for rung in rungs()])
     if options.journal and not options.resume:
         check_new(options.journal)
-    with WorkerSession(options) as bench:
+    with search_bench(options) as bench:
         backend = bench.opened.device.backend
         if options.against:
             _check_known(options.against, bench.opened.rungs)
         request = request_of(options, STARTS[backend])
-        space = bench.client.search_space(request, on_progress=bench.narrator.progress)
+        space = bench.space(request)
         menu = menu_of(space, bench.opened.device.sm_count if backend == "cuda" else None)
         if not menu.cells():
             raise UsageError(f"No site of {menu.plan} can take another kernel: there is nothing to search.")
@@ -99,7 +102,7 @@ def _run(options: argparse.Namespace) -> int:
             journal.add(_begun(options, bench, menu))
             bench.narrator.note(f"the journal is {journal.path}")
             search = Search(
-                menu, WorkerMeasurer(bench, menu, options.seconds), journal, _rules(options),
+                menu, bench.measurer(menu), journal, _rules(options),
                 seed=options.seed, together=options.together, progress=progress, say=bench.narrator.note,
             )  # fmt: skip
             _search(search, journal, options, bench, output, terminal)
@@ -110,7 +113,7 @@ def _search(
     search: Search,
     journal: Journal,
     options: argparse.Namespace,
-    bench: WorkerSession,
+    bench: SearchBench,
     output: Output,
     terminal: Terminal,
 ) -> None:
@@ -141,7 +144,7 @@ def _show(
     search: Search,
     stop: Stopped | None,
     checks: list[Closing],
-    bench: WorkerSession,
+    bench: SearchBench,
     output: Output,
     terminal: Terminal,
 ) -> None:
@@ -166,7 +169,7 @@ def _show(
 
 
 def _compare(
-    search: Search, options: argparse.Namespace, bench: WorkerSession, output: Output, terminal: Terminal
+    search: Search, options: argparse.Namespace, bench: SearchBench, output: Output, terminal: Terminal
 ) -> None:
     """The found table beside the one that was chosen by hand: cell by cell, and paired in one window."""
     from gputop.cli.tables.search_lines import diff_lines
@@ -176,8 +179,8 @@ def _compare(
     name = options.against or REFERENCES[bench.opened.device.backend]
     found = search.menu.asking(search.progress.table)
     try:
-        reference = bench.client.resolve(with_changes(PlanRequest(name), _without_uses(options)))
-        window = bench.measure(found, reference.request)
+        reference = bench.resolve(with_changes(PlanRequest(name), _without_uses(options)))
+        window = bench.pair(found, reference.request)
     except UsageError as error:
         if options.against:
             raise
@@ -188,7 +191,7 @@ def _compare(
         print_data(window.verdict)
 
 
-def _save(search: Search, name: str, bench: WorkerSession) -> None:
+def _save(search: Search, name: str, bench: SearchBench) -> None:
     from datetime import UTC, datetime
 
     from gputop.model.workloads import label
@@ -225,7 +228,7 @@ def _rules(options: argparse.Namespace) -> StopRules:
     return StopRules(efficiency=options.efficiency, budget=options.budget)
 
 
-def _begun(options: argparse.Namespace, bench: WorkerSession, menu: Menu) -> Begun:
+def _begun(options: argparse.Namespace, bench: SearchBench, menu: Menu) -> Begun:
     from datetime import UTC, datetime
 
     from gputop import __version__
