@@ -12,8 +12,9 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gputop.plan.types import LaunchInfo, Plan, Step, View, Workload
+    from gputop.plan.types import Dims, Kernel, LaunchInfo, Plan, Step, Task, View, Workload
     from gputop.planner.registry import Registry
+    from gputop.results.kernel_report import MachineCode
     from gputop.results.records import Ceilings, DeviceFacts, Health, Tuned
     from gputop.validation.gate import TimedLogits
 
@@ -163,6 +164,18 @@ class Backend(Protocol):
     def free_bytes(self) -> int: ...
 
     def prepare(self, plan: Plan, steps: tuple[Step, ...], say: Say) -> Prepared: ...
+
+    def take_registry(self, registry: Registry) -> None:
+        """Prepare plans with these kernels from here on: what was compiled of the user's own is forgotten.
+
+        No plan that runs one of them is prepared then.
+        """
+
+    def machine_code(self, kernel: Kernel, task: Task, plan: Plan, dims: Dims) -> MachineCode | None:
+        """What a kernel compiles to that does a task of a plan; None if nothing is known of it.
+
+        Raise CompileFailed, or UsageError if it is not what its record says. Nothing is launched.
+        """
 
     def close(self) -> None: ...
 

@@ -43,6 +43,8 @@ from gputop.ipc.protocol import (
     Open,
     Opened,
     Progress,
+    Rebuild,
+    Rebuilt,
     Request,
     Resolve,
     Resolved,
@@ -52,6 +54,7 @@ from gputop.ipc.protocol import (
 from gputop.plan.choices import PlanView, SiteChoices
 from gputop.plan.types import PlanRequest, Workload
 from gputop.results.flip_forecast import FlipForecasts
+from gputop.results.kernel_report import KernelReport
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, Gate, Window
 from gputop.results.search_space import SearchSpace
@@ -71,6 +74,7 @@ ClosingEvent = TypeVar(
     LadderDone,
     Checked,
     Calibrated,
+    Rebuilt,
 )
 
 HANDSHAKE_S = 60.0
@@ -281,6 +285,18 @@ class Client:
 
     def calibrate(self, *, force: bool = False, on_progress: OnProgress | None = None) -> Ceilings:
         return self._ask(Calibrate(force=force), Calibrated, on_progress).ceilings
+
+    def rebuild(
+        self,
+        request: PlanRequest,
+        site: str | None,
+        changed: Sequence[str] = (),
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> tuple[KernelReport, ...]:
+        """Read the user's own kernels again; a report on each that a changed file is part of."""
+        asked = Rebuild(request=request, site=site, changed=tuple(changed))
+        return self._ask(asked, Rebuilt, on_progress).reports
 
     def stop(self) -> None:
         """End the window under way; its call returns as usual. From any thread; harmless when idle."""

@@ -2,7 +2,8 @@
 
 The worker greets with `Hello`. Each request carries an id; its answer is any number of `Progress`
 events with that id, then exactly one closing event (`Opened`, `Resolved`, `ChoicesListed`, `SpaceListed`,
-`FlipsForecast`, `Measured`, `LadderDone`, `Checked`, `Calibrated`, `Failed`). `Stop` and `Bye` have none.
+`FlipsForecast`, `Measured`, `LadderDone`, `Checked`, `Calibrated`, `Rebuilt`, `Failed`). `Stop` and `Bye` have
+none.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import msgspec
 from gputop.plan.choices import PlanView, RungView, SiteChoices
 from gputop.plan.types import PlanRequest, Workload
 from gputop.results.flip_forecast import FlipForecasts
+from gputop.results.kernel_report import KernelReport
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
 from gputop.results.search_space import SearchSpace
@@ -100,6 +102,18 @@ class Calibrate(Message, tag="calibrate", frozen=True, kw_only=True):
     force: bool = False
 
 
+class Rebuild(Message, tag="rebuild", frozen=True, kw_only=True):
+    """Read the user's own kernels again, and compile those that a changed file is part of."""
+
+    id: int = 0
+    request: PlanRequest
+    """The plan that each is to be paired with."""
+    site: str | None = None
+    """Where it is to be tried, if it can serve it."""
+    changed: tuple[str, ...] = ()
+    """Files below the folder; empty: all of them."""
+
+
 class Stop(Message, tag="stop", frozen=True, kw_only=True):
     """End the window under way; its request closes as usual."""
 
@@ -118,6 +132,7 @@ Request = (
     | MeasureLadder
     | Check
     | Calibrate
+    | Rebuild
     | Stop
     | Bye
 )
@@ -189,6 +204,11 @@ class Calibrated(Message, tag="calibrated", frozen=True, kw_only=True):
     ceilings: Ceilings
 
 
+class Rebuilt(Message, tag="rebuilt", frozen=True, kw_only=True):
+    id: int
+    reports: tuple[KernelReport, ...]
+
+
 class Failed(Message, tag="failed", frozen=True, kw_only=True):
     """The request could not be done; the worker goes on unless it says `fatal`."""
 
@@ -209,6 +229,7 @@ Closing = (
     | LadderDone
     | Checked
     | Calibrated
+    | Rebuilt
 )
 """What a request that was done is answered with."""
 Event = Hello | Progress | Closing | Failed

@@ -42,6 +42,8 @@ from gputop.ipc.protocol import (
     Open,
     Opened,
     Progress,
+    Rebuild,
+    Rebuilt,
     Request,
     Resolve,
     Resolved,
@@ -262,6 +264,9 @@ class _Worker:
                 return Checked(id=request.id, gate=self._opened().check(request.request, say))
             case Calibrate():
                 return Calibrated(id=request.id, ceilings=self._opened().calibrate(request.force, say))
+            case Rebuild():
+                reports = self._opened().rebuild(request.request, request.site, request.changed, say)
+                return Rebuilt(id=request.id, reports=reports)
             case Stop() | Bye():
                 raise AssertionError("handled by the reader")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from gputop import __version__
@@ -39,6 +39,21 @@ class SessionContext:
     def resolve(self, request: PlanRequest) -> Plan:
         """UsageError for what can't run here, with why."""
         return self.catalog.resolve(request, self.workload.dims, self.backend.name)
+
+    def take_catalog(self, catalog: Resolver, changed: Collection[str]) -> None:
+        """Go on with records that were read again; `changed`: the files that are, empty for all of them.
+
+        Plans that may have been prepared with another form of a changed kernel are given up.
+        """
+        own = {name for name, kernel in self.catalog.kernels.items() if kernel.record}
+        records = {kernel.record for kernel in self.catalog.kernels.values() if kernel.record}
+        sources = {kernel.source for kernel in self.catalog.kernels.values() if kernel.record}
+        # Any other file replaces one of ours, or is a header of any.
+        any_plan = not changed or not set(changed) <= records | sources
+        self.lanes.drop(lambda plan: any_plan or any(choice.kernel in own for _, choice in plan.dispatch))
+        self.catalog = self.lanes.catalog = catalog
+        self.backend.take_registry(self.catalog)
+        self._neighbours.clear()
 
     def dims(self, plan: Plan) -> Dims:
         return plan_dims(self.workload, plan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -54,7 +54,7 @@ class PreparedLanes:
 
     def __init__(self, backend: Backend, catalog: Resolver) -> None:
         self._backend = backend
-        self._catalog = catalog
+        self.catalog = catalog
         self._lanes: dict[Key, PreparedLane] = {}
 
     def get(self, plan: Plan, say: Say, *, copy: str = "", held: Iterable[PreparedLane] = ()) -> PreparedLane:
@@ -92,7 +92,7 @@ class PreparedLanes:
         workload, plan = self._backend.workload, lane.plan
         dims = plan_dims(workload, plan)
         trace = lane.prepared.trace(tokens, poison)
-        steps = self._catalog.steps(plan, dims, keep_layers=True)
+        steps = self.catalog.steps(plan, dims, keep_layers=True)
         return phase_check.check_phases(trace, steps, workload, plan, dims, known)
 
     def check_again(self, lane: PreparedLane, say: Say) -> None:
@@ -105,6 +105,10 @@ class PreparedLanes:
         """Close every copy; the plans themselves stay."""
         self._close([key for key in self._lanes if key[1]])
 
+    def drop(self, stale: Callable[[Plan], bool]) -> None:
+        """Close every plan of which `stale` holds, and its copies."""
+        self._close([key for key in self._lanes if stale(key[0])])
+
     def room_for(self, plan: Plan) -> bool:
         """Return whether the plan fits in memory beside all prepared ones."""
         return self._backend.need_bytes(plan) + RESERVE_BYTES <= self._backend.free_bytes()
@@ -113,7 +117,7 @@ class PreparedLanes:
         self._close(list(self._lanes))
 
     def _prepare(self, plan: Plan, say: Say) -> PreparedLane:
-        steps = self._catalog.steps(plan, plan_dims(self._backend.workload, plan))
+        steps = self.catalog.steps(plan, plan_dims(self._backend.workload, plan))
         prepared = self._backend.prepare(plan, steps, say)
         try:
             return self._gated(plan, prepared, say)

@@ -15,6 +15,7 @@ from gputop.plan.types import Plan, PlanRequest, Workload
 from gputop.planner.resolver import Resolver
 from gputop.results import recording
 from gputop.results.flip_forecast import FlipForecasts
+from gputop.results.kernel_report import KernelReport
 from gputop.results.ladder import Ladder, LadderEntry
 from gputop.results.recording import Recording
 from gputop.results.records import Ceilings, Delta, DeviceFacts, Gate, PlanResult, Window
@@ -187,6 +188,10 @@ class Replay:
         if force:
             raise UsageError("The ceilings of a recording can't be measured again: leave --force out.")
         return self._kept.header.ceilings
+
+    def rebuild(self, request: PlanRequest, *_: object) -> tuple[KernelReport, ...]:
+        """Raise UsageError: nothing is compiled for what was measured."""
+        raise UsageError("This is a recording: no kernel of your own can be tried in it.")
 
     def close(self) -> None:
         """Holds nothing to give back."""

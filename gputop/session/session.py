@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +15,12 @@ from gputop.planner.plan_views import site_choices, site_views, toggle_views
 from gputop.planner.resolver import Resolver
 from gputop.planner.saved_rungs import saved_for
 from gputop.results.flip_forecast import FlipForecasts
+from gputop.results.kernel_report import KernelReport
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
 from gputop.results.search_space import SearchSpace
 from gputop.session.context import SessionContext
+from gputop.session.kernel_trial import rebuild
 from gputop.session.ladder_window import measure_ladder
 from gputop.session.sampling import Stop
 from gputop.session.search_space import search_space
@@ -195,6 +197,19 @@ class Session:
     def calibrate(self, force: bool = False, say: Say = _silent) -> Ceilings:
         """The device's ceilings, from the cache unless `force`."""
         return self._bench.ceilings(say, force=force)
+
+    def rebuild(
+        self,
+        request: PlanRequest,
+        site: str | None = None,
+        changed: Collection[str] = (),
+        say: Say = _silent,
+    ) -> tuple[KernelReport, ...]:
+        """Read the user's own kernels again and compile those that a changed file is part of, all if none is.
+
+        `request` is the plan that each is to be paired with, `site` where it is tried if it can be.
+        """
+        return rebuild(self._bench, request, site, changed, say)
 
     def close(self) -> None:
         """Give all memory back; calling twice is harmless."""

@@ -136,6 +136,14 @@ ACTIONS = (
     ),
     Action("k", "k", "kernels", "kernels", "Choose another kernel for the selected phase"),
     Action("w", "w", "log", "worker", "Open or close what the worker says"),
+    Action(
+        "y",
+        "y",
+        "own_kernel",
+        "your kernel",
+        "Open or close what became of your own kernel when it was saved",
+        live_only=True,
+    ),
     Action("h", "h", "recording", "H200", "Open the recording of an H200; again to go back"),
     Action(
         "escape",

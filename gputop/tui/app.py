@@ -13,9 +13,9 @@ from textual.screen import Screen
 
 from gputop.tui import facts, state_keys
 from gputop.tui.actions import ACTIONS, bindings_of
-from gputop.tui.exporting import Exporting
 from gputop.tui.find import Found, findable
 from gputop.tui.options import Options
+from gputop.tui.own_kernel_trials import OwnKernelTrials
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.state import View
 from gputop.tui.steps import best_step
@@ -25,7 +25,7 @@ RECORDING = "h200"
 """The shipped recording that one key opens."""
 
 
-class GputopApp(Exporting):
+class GputopApp(OwnKernelTrials):
     """Answers each action of `ACTIONS`."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from textual.message import Message
@@ -21,6 +21,7 @@ from gputop.plan.choices import PlanView, SiteChoices
 from gputop.plan.types import PlanRequest, Workload
 from gputop.results import recording
 from gputop.results.flip_forecast import FlipForecasts
+from gputop.results.kernel_report import KernelReport
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, Gate, Window
 from gputop.tui import forecast
@@ -33,6 +34,10 @@ from gputop.tui.messages import (
     DeviceReady,
     ForecastsReady,
     GateChecked,
+    KernelChecked,
+    KernelLost,
+    KernelsBuilt,
+    KernelsNotWatched,
     LadderReady,
     NotReopened,
     PlanReady,
@@ -98,6 +103,15 @@ class Measurer(Protocol):
 
     def calibrate(self, *, on_progress: OnProgress | None = None) -> Ceilings: ...
 
+    def rebuild(
+        self,
+        request: PlanRequest,
+        site: str | None,
+        changed: Sequence[str] = (),
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> tuple[KernelReport, ...]: ...
+
     def stop(self) -> None: ...
 
     def kill(self) -> None: ...
@@ -115,6 +129,15 @@ class MeasureRequest:
     measuring: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """Files of the user's own kernels that were saved, and what they are to be tried in."""
+
+    request: PlanRequest
+    site: str | None
+    changed: frozenset[str]
+
+
 class Sampler(threading.Thread):
     """Owns one client from its start to its end."""
 
@@ -130,6 +153,8 @@ class Sampler(threading.Thread):
         self._checks: deque[PlanRequest] = deque()
         self._asked_site: tuple[PlanRequest, str] | None = None
         """The plan and its site whose kernels are to be listed."""
+        self._rebuild: Saved | None = None
+        """The user's own kernels that are to be compiled and tried."""
         self._next_options: Options | None = None
         """What to open in place of what is open."""
         self._settled: PlanPair | None = None
@@ -183,6 +208,16 @@ class Sampler(threading.Thread):
         """List the kernels of one site of a plan, before its next window."""
         with self._changed:
             self._asked_site = request, site
+            cut = self._under_way is not None
+            self._changed.notify()
+        if cut:
+            self._client.stop()
+
+    def rebuild(self, saved: Saved) -> None:
+        """Compile what was saved, and check one of it, before the next window."""
+        with self._changed:
+            waiting = self._rebuild.changed if self._rebuild else frozenset()
+            self._rebuild = replace(saved, changed=saved.changed | waiting)
             cut = self._under_way is not None
             self._changed.notify()
         if cut:
@@ -309,6 +344,8 @@ class Sampler(threading.Thread):
             return lambda: self._reopen(options)
         if (asked := self._asked_site) is not None:
             return lambda: self._list_choices(*asked)
+        if (saved := self._rebuild) is not None:
+            return lambda: self._try_kernels(saved)
         if self._checks:
             request = self._checks[0]
             return lambda: self._check(request)
@@ -453,6 +490,35 @@ class Sampler(threading.Thread):
             self._post(ChoicesFailed(str(error)))
             return
         self._post(ChoicesReady(request, choices))
+
+    def _try_kernels(self, saved: Saved) -> None:
+        """Compile what was saved, and check the first of it that can be tried before it is measured."""
+        with self._changed:
+            self._rebuild = None
+            # The same names may mean other plans now.
+            self._settled = None
+            self._resolved.clear()
+        try:
+            reports = self._client.rebuild(
+                saved.request, saved.site, sorted(saved.changed), on_progress=self._say
+            )
+        except WorkerLost:
+            raise
+        except GputopError as error:
+            self._post(KernelsNotWatched(str(error)))
+            return
+        self._post(KernelsBuilt(reports))
+        report = next((report for report in reports if report.trial), None)
+        if report is None or report.trial is None or not saved.changed:
+            return
+        try:
+            gate = self._client.check(report.trial, on_progress=self._say)
+        except GputopError as error:
+            self._post(KernelLost(report, str(error)))
+            if isinstance(error, WorkerLost):
+                raise
+            return
+        self._post(KernelChecked(report, gate))
 
     def _settle(self, pair: PlanPair) -> None:
         with self._changed:

@@ -8,6 +8,7 @@ from gputop.ipc.protocol import Opened
 from gputop.plan.choices import PlanView, SiteChoices
 from gputop.plan.types import PlanRequest
 from gputop.results.flip_forecast import FlipForecasts
+from gputop.results.kernel_report import KernelReport
 from gputop.results.ladder import Ladder
 from gputop.results.recording import Recording
 from gputop.results.records import Ceilings, Gate, Window
@@ -170,3 +171,45 @@ class Said(Message):
 
     def can_replace(self, message: Message) -> bool:
         return isinstance(message, Said)
+
+
+class KernelsSaved(Message):
+    """Files of the user's own kernels were saved, named below their folder."""
+
+    def __init__(self, changed: tuple[str, ...]) -> None:
+        super().__init__()
+        self.changed = changed
+
+
+class KernelsNotWatched(Message):
+    """The folder of the user's own kernels can't be watched."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__()
+        self.reason = reason
+
+
+class KernelsBuilt(Message):
+    """The kernels that a save was part of were compiled; one of them is being checked if it can be tried."""
+
+    def __init__(self, reports: tuple[KernelReport, ...]) -> None:
+        super().__init__()
+        self.reports = reports
+
+
+class KernelChecked(Message):
+    """Both gates of the plan with the user's own kernel were run."""
+
+    def __init__(self, report: KernelReport, gate: Gate) -> None:
+        super().__init__()
+        self.report = report
+        self.gate = gate
+
+
+class KernelLost(Message):
+    """The check of the user's own kernel could not be ended, or could not be run."""
+
+    def __init__(self, report: KernelReport, reason: str) -> None:
+        super().__init__()
+        self.report = report
+        self.reason = reason

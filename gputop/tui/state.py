@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from gputop.ipc.protocol import Opened
 from gputop.plan.choices import PlanView, RungView, ToggleView
@@ -12,6 +12,9 @@ from gputop.plan.types import PlanRequest, Verdict
 from gputop.results.flip_forecast import FlipForecasts
 from gputop.results.ladder import Ladder, LadderEntry
 from gputop.results.records import Ceilings, Comparison, Gate, PlanResult, Window
+
+if TYPE_CHECKING:
+    from gputop.tui.own_kernel import OwnKernel
 
 WorkerState = Literal["starting", "ready", "restarting", "gone"]
 View = Literal["phases", "roofline", "ladder", "inspect", "whatif", "diff"]
@@ -112,6 +115,8 @@ class State:
     """Every window of the recording that is shown."""
     batches: Ladder | None = None
     """A recording's sweep over batches."""
+    own: OwnKernel | None = None
+    """The user's own kernel that was saved last."""
 
     @property
     def shot(self) -> TimedWindow | None:

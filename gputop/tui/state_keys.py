@@ -27,6 +27,13 @@ def _change(state: State, request: PlanRequest, against: PlanRequest | None, pin
     return replace(state, current=request, pinned=pinned, pin_from=pin_from, undo=before, trouble="")
 
 
+def change_pair(state: State, current: PlanRequest, pinned: PlanRequest | None) -> State:
+    """Make a plan current and pair it with another, whatever was pinned."""
+    if (current, pinned) == (state.current, state.pinned):
+        return state
+    return replace(state, current=current, pinned=pinned, pin_from="flip", undo=None, trouble="")
+
+
 def choose_rung(state: State, rung: str) -> State:
     """Make a rung current and compare it with the rung that it changes: what did this step buy?
 

@@ -23,6 +23,20 @@ class UsageError(GputopError):
     exit_code = 2
 
 
+class CompileFailed(UsageError):
+    """A source of a kernel does not compile."""
+
+    def __init__(self, file: str, line: int | None, why: str, target: str) -> None:
+        """`file`: as messages call it; `line`: of the first error, None if the compiler names none; `why`: in
+        the compiler's words; `target`: what it was compiled for.
+        """
+        where = file if line is None else f"{file}, line {line},"
+        super().__init__(f"{where} does not compile for {target}: {why}")
+        self.file = file
+        self.line = line
+        self.why = why
+
+
 class GateFailed(GputopError):
     """Measured, but the answer is wrong."""
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gputop.backends.base import Say
-from gputop.backends.cpu import activation_calls, ceilings, machine, warmup
+from gputop.backends.cpu import activation_calls, ceilings, machine, own_kernels, warmup
+from gputop.backends.cpu.kernels import Bind, function_of
 from gputop.backends.cpu.memory import Floats, own_copy
 from gputop.backends.cpu.prepared import CpuPrepared, LastPass
 from gputop.model import activations, weights
-from gputop.plan.types import WORD_BYTES, Dims, Layout, Plan, Step, Workload
+from gputop.plan.types import WORD_BYTES, Dims, Kernel, Layout, Plan, Site, Step, Task, Workload
 from gputop.planner.registry import Registry
 from gputop.planner.resolver import plan_dims
+from gputop.results.kernel_report import MachineCode
 from gputop.results.records import Ceilings, DeviceFacts, Health
 from gputop.util import host_cpu
 from gputop.util.errors import UsageError
@@ -69,8 +71,9 @@ class CpuBackend:
         return self._ceilings
 
     def refuses(self, plan: Plan) -> str | None:
-        """NumPy runs whatever the catalog lets through."""
-        return None
+        """NumPy runs whatever the catalog lets through; a C function of the user's own needs a compiler."""
+        own = any(self._registry.kernel(choice.kernel).record for _, choice in plan.dispatch)
+        return own_kernels.why_no_compiler() if own else None
 
     def fixed_toggles(self) -> Mapping[str, str]:
         """Threads, if the BLAS can't be told how many to run, or all are one."""
@@ -127,9 +130,29 @@ class CpuBackend:
             one_thread=one_thread,
             last_pass=self._last_pass,
             timer_floor_s=self.timer_floor_s,
+            table={step.kernel.name: self._bind_of(step.kernel) for step in steps},
+            deadline_s=own_kernels.deadline_s(self._registry.work(self._sites(plan, dims), dims)),
         )
         self._prepared.append(prepared)
         return prepared
+
+    def take_registry(self, registry: Registry) -> None:
+        """C functions are loaded by their text, so there is nothing to forget."""
+        self._registry = registry
+
+    def machine_code(self, kernel: Kernel, task: Task, plan: Plan, dims: Dims) -> MachineCode | None:
+        """A C function is compiled; nothing is read of what it was compiled to."""
+        if kernel.record:
+            own_kernels.bind_of(kernel, self._registry.kernels_dir, self.workload.dims.activation)
+        return None
+
+    def _bind_of(self, kernel: Kernel) -> Bind:
+        if kernel.record:
+            return own_kernels.bind_of(kernel, self._registry.kernels_dir, self.workload.dims.activation)
+        return function_of(kernel)
+
+    def _sites(self, plan: Plan, dims: Dims) -> tuple[Site, ...]:
+        return self._registry.sites(dims, plan.prune, plan.fold)
 
     def close(self) -> None:
         for prepared in self._prepared:

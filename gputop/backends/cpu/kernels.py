@@ -15,7 +15,8 @@ import numpy as np
 from gputop.backends.cpu import activation_calls
 from gputop.backends.cpu.activation_calls import Call
 from gputop.backends.cpu.memory import Floats, Memory, Words
-from gputop.plan.types import LAYERNORM_EPS, Dims, Plan, Task, View, WeightView
+from gputop.plan.types import LAYERNORM_EPS, Dims, Kernel, Plan, Task, View, WeightView
+from gputop.util.errors import UsageError
 
 Bind = Callable[[Task, Memory, Plan, Dims], tuple[Call, ...]]
 Multiply = Callable[[Words, Words, Words], Call]
@@ -139,7 +140,15 @@ TABLE: dict[str, Bind] = {
     "cpu_loops_attention": partial(attention, loops),
     "cpu_blas_attention": partial(attention, blas),
 }
-"""Entry of a kernel record -> the function that binds it."""
+"""Entry of a kernel record of ours -> the function that binds it."""
+
+
+def function_of(kernel: Kernel) -> Bind:
+    """The function that binds a kernel of ours. Raise UsageError if there is none."""
+    entry = kernel.entries[0] if kernel.entries else kernel.name
+    if entry not in TABLE:
+        raise UsageError(f"The cpu backend has no kernel {entry!r}. It has: {', '.join(sorted(TABLE))}.")
+    return TABLE[entry]
 
 
 def _heads(array: Words, sequence: int, rows: int, dims: Dims) -> Words:

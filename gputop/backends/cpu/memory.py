@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from gputop.model import activations
-from gputop.plan.types import WORD_BYTES, Dims, Plan, View, WeightView
+from gputop.plan.types import WORD_BYTES, Dims, Plan, Scratch, View, WeightView
 from gputop.util.aligned_array import aligned
 from gputop.util.heartbeat import beat
 
@@ -74,6 +74,15 @@ class Memory:
         if self._layout == "row":
             across, along = along, across
         return as_strided(stored, (inner, view.outs), (across, along))
+
+    def address(self, operand: View | WeightView | Scratch) -> int:
+        """Where an operand's first element lies."""
+        if isinstance(operand, Scratch):
+            return int(self.scratch(operand.name, (operand.size_bytes // WORD_BYTES,)).ctypes.data)
+        if isinstance(operand, View):
+            return int(self._buffers[operand.buffer][operand.slot].ctypes.data) + operand.offset * WORD_BYTES
+        stored = self._weights[operand.tensor][operand.layer]
+        return int(stored.ctypes.data) + operand.offset * WORD_BYTES
 
     def scratch(self, name: str, shape: tuple[int, ...]) -> Floats:
         """A workspace shared by all steps that ask for this name and shape."""

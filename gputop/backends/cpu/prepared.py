@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from gputop.backends.base import LogitsLeft, PassTimes, PhaseTimes, TimedRun, run_in_turn
 from gputop.backends.cpu.activation_calls import Call
-from gputop.backends.cpu.kernels import TABLE, Bind
+from gputop.backends.cpu.kernels import Bind
 from gputop.backends.cpu.memory import Floats, Memory
+from gputop.backends.cpu.own_kernels import first_run
 from gputop.perf.paired_stats import undisturbed
 from gputop.plan.types import Dims, LaunchInfo, Plan, Step, View
 from gputop.results.records import Tuned
 from gputop.util import host_cpu
-from gputop.util.errors import UsageError
 from gputop.util.heartbeat import beat
 
 NS = 1e-9
@@ -81,11 +81,16 @@ class CpuPrepared:
         one_thread: bool,
         last_pass: LastPass,
         timer_floor_s: float,
+        table: Mapping[str, Bind],
+        deadline_s: float,
     ) -> None:
         """`kept_steps`: the same steps with a buffer for each layer.
 
         `timed_tokens`: the batches [batch, seq] that timed passes take in turn. `last_pass` is shared by all
-        plans on this machine; `timer_floor_s`: step and spread of its clock.
+        plans on this machine; `timer_floor_s`: step and spread of its clock. `table`: kernel -> the function
+        that binds it; `deadline_s`: what the first run of a user's own kernel may take.
+
+        Raise DeviceLost, naming it, for such a kernel that does not end.
         """
         self.plan = plan
         self.steps = steps
@@ -100,8 +105,13 @@ class CpuPrepared:
         self._timed_tokens = tuple(tokens.reshape(-1) for tokens in timed_tokens)
         self._token_set = 0
         """Which of them the next timed pass takes."""
+        self._table = table
         self._memory = Memory(plan, dims, weights, keep_layers=False)
-        self._bound = _bind(steps, self._memory, plan, dims)
+        self._bound = self._bind(steps, self._memory)
+        if any(step.kernel.record for step in steps):
+            np.copyto(self._memory.tokens, self._timed_tokens[0])
+            with np.errstate(all="ignore"):
+                first_run(steps, self._bound, deadline_s)
         self._calls = _flat(self._bound)
         self._long = False
         """Whether a pass takes so long that it must show signs of life."""
@@ -130,7 +140,7 @@ class CpuPrepared:
 
     def trace(self, tokens: NDArray[np.int32], poison: float) -> CpuTrace:
         memory = Memory(self.plan, self._dims, self._weights, keep_layers=True)
-        bound = _bind(self._kept_steps, memory, self.plan, self._dims)
+        bound = self._bind(self._kept_steps, memory)
         with self._threads():
             _run(memory, bound, tokens, poison)
         return CpuTrace(memory, self.plan.batch)
@@ -229,8 +239,19 @@ class CpuPrepared:
     def _run_beside(self, tokens: NDArray[np.int32], poison: float) -> Floats:
         """Run the same calls on the same weights in other memory."""
         memory = Memory(self.plan, self._dims, self._weights, keep_layers=False)
-        _run(memory, _bind(self.steps, memory, self.plan, self._dims), tokens, poison)
+        _run(memory, self._bind(self.steps, memory), tokens, poison)
         return self._logits(memory)
+
+    def _bind(self, steps: tuple[Step, ...], memory: Memory) -> Bound:
+        """The calls of each step."""
+        return tuple(
+            tuple(
+                call
+                for task in step.tasks
+                for call in self._table[step.kernel.name](task, memory, self.plan, self._dims)
+            )
+            for step in steps
+        )
 
     def _logits(self, memory: Memory) -> Floats:
         return memory.logits.reshape(self.plan.batch, -1).copy()
@@ -248,18 +269,3 @@ def _run(memory: Memory, bound: Bound, tokens: NDArray[np.int32], poison: float)
 def _flat(bound: Bound, *after_each: Call) -> tuple[Call, ...]:
     """The calls of all steps in a row."""
     return tuple(call for calls in bound for call in (*calls, *after_each))
-
-
-def _bind(steps: tuple[Step, ...], memory: Memory, plan: Plan, dims: Dims) -> Bound:
-    """The calls of each step."""
-    return tuple(
-        tuple(call for task in step.tasks for call in _function(step)(task, memory, plan, dims))
-        for step in steps
-    )
-
-
-def _function(step: Step) -> Bind:
-    entry = step.kernel.entries[0] if step.kernel.entries else step.kernel.name
-    if entry not in TABLE:
-        raise UsageError(f"The cpu backend has no kernel {entry!r}. It has: {', '.join(sorted(TABLE))}.")
-    return TABLE[entry]

@@ -11,6 +11,7 @@ from gputop.backends.cuda.bind import Binder, Libraries, plan_launches
 from gputop.backends.cuda.ceilings import measure as ceilings_of
 from gputop.backends.cuda.compiler.nvrtc import toolchain
 from gputop.backends.cuda.compiler.sources import Sources
+from gputop.backends.cuda.machine_code import machine_code
 from gputop.backends.cuda.memory import scratch_bytes
 from gputop.backends.cuda.packages import several_cupys
 from gputop.backends.cuda.prepared import CudaPrepared
@@ -26,9 +27,10 @@ from gputop.backends.cuda.timing.events import Timer
 from gputop.backends.cuda.timing.sentinel import LaunchSentinel
 from gputop.backends.cuda.weights import DeviceWeights, check_fill, plan_weight_bytes
 from gputop.model import activations
-from gputop.plan.types import Plan, Step, Workload
+from gputop.plan.types import Dims, Kernel, Plan, Step, Task, Workload
 from gputop.planner.registry import Registry
 from gputop.planner.resolver import plan_dims
+from gputop.results.kernel_report import MachineCode
 from gputop.results.records import Ceilings, DeviceFacts, Health
 from gputop.util.startup_trace import mark
 from gputop.validation import gate
@@ -173,6 +175,13 @@ class CudaBackend:
             recorder=self._recorder,
             say=say,
         )
+
+    def take_registry(self, registry: Registry) -> None:
+        self._registry = registry
+        self._context.forget(registry.kernels_dir)
+
+    def machine_code(self, kernel: Kernel, task: Task, plan: Plan, dims: Dims) -> MachineCode | None:
+        return machine_code(kernel, task, plan, dims, self._context.arch, self._sources)
 
     def close(self) -> None:
         self._libraries.close()

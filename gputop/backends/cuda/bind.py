@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from gputop.backends.argument_words import Address
 from gputop.backends.cuda.compiler.sources import Sources
 from gputop.backends.cuda.libraries.cublas import Cublas, gemm_arguments
 from gputop.backends.cuda.libraries.cublaslt import CublasLt
+from gputop.backends.cuda.machine_code import check_arguments
 from gputop.backends.cuda.memory import PlanMemory
 from gputop.backends.cuda.runtime.context import Context, Function
 from gputop.backends.cuda.runtime.launch import Geometry, KernelLaunch
-from gputop.backends.cuda.runtime.params import Address, pack
+from gputop.backends.cuda.runtime.params import pack
 from gputop.backends.cuda.runtime.utility_kernels import Tools
 from gputop.backends.cuda.timing.events import Timer
 from gputop.plan.types import Activation, Dims, Launch, Plan, Step
@@ -111,7 +113,10 @@ class Binder:
             launch.pdl and plan.pdl,
             plan.carveout == "shared",
         )
-        return KernelLaunch(self._context, function, geometry, pack(launch.args, address))
+        arguments = pack(launch.args, address)
+        if step.kernel.record:
+            check_arguments(step.kernel, function.facts, len(arguments))
+        return KernelLaunch(self._context, function, geometry, arguments)
 
     def _library_call(self, launch: Launch, plan: Plan, address: Address, activation: Activation) -> Call:
         operations = LIBRARY_OPERATIONS.get(launch.library)

@@ -29,6 +29,7 @@ from gputop.tui.widgets.keyed_table import KeyedTable
 from gputop.tui.widgets.ladder_strip import LadderStrip
 from gputop.tui.widgets.ladder_table import LadderTable, explain_rung
 from gputop.tui.widgets.log_pane import LogPane
+from gputop.tui.widgets.own_kernel_pane import OwnKernelPane
 from gputop.tui.widgets.pane import Area, Pane
 from gputop.tui.widgets.phase_table import (
     Failure,
@@ -115,6 +116,7 @@ class MainScreen(Screen[None]):
                 yield DetailView(id="detail")
         for pane in VIEW_PANES:
             yield pane()
+        yield OwnKernelPane()
         yield LogPane()
         yield LadderStrip(id="strip")
         with Vertical(id="words"):
@@ -163,6 +165,7 @@ class MainScreen(Screen[None]):
             self.query_one(AdviceLine).show(state, self._words - taken)
             self.query_one(TroubleLine).show(state.trouble)
             self.query_one(NoticeLine).show(state.notice)
+            self.query_one(OwnKernelPane).show(state)
             self._explain()
             if turned:
                 self._focus_view(state.view_name)
@@ -356,6 +359,10 @@ class MainScreen(Screen[None]):
         pane = self.query_one(LogPane)
         if pane.display:
             pane.show(lines)
+
+    def open_or_close_own_kernel(self) -> None:
+        pane = self.query_one(OwnKernelPane)
+        pane.display = not pane.display
 
     def open_or_close_log(self) -> bool:
         """Return whether it is open afterwards."""

@@ -22,6 +22,7 @@ from gputop.ipc.protocol import (
 from gputop.plan.choices import PlanView, SiteChoices
 from gputop.plan.types import KernelChoice, PlanRequest, Workload
 from gputop.results.flip_forecast import FlipForecasts
+from gputop.results.kernel_report import KernelReport
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, Gate, Window
 from gputop.util.errors import UsageError, WorkerLost
@@ -143,6 +144,16 @@ class ReplayedClient:
     def calibrate(self, *, on_progress: OnProgress | None = None) -> Ceilings:
         self.calls.append("calibrate")
         return CEILINGS
+
+    def rebuild(
+        self,
+        request: PlanRequest,
+        site: str | None,
+        changed: Sequence[str] = (),
+        *,
+        on_progress: OnProgress | None = None,
+    ) -> tuple[KernelReport, ...]:
+        raise UsageError("There is no folder of your own kernels.")
 
     def stop(self) -> None:
         self._go_on.set()

@@ -20,7 +20,7 @@ from gputop.backends.cuda.compiler import cuda_headers
 from gputop.backends.cuda.compiler.cubin import FunctionFacts, ptxas_facts, read_cubin
 from gputop.backends.cuda.compiler.cuda_headers import Headers
 from gputop.util import install_hints
-from gputop.util.errors import Unavailable, UsageError
+from gputop.util.errors import CompileFailed, Unavailable, UsageError
 from gputop.util.input_file import read_input_text, read_regular
 from gputop.util.json_decode import BrokenJson, decode_json
 from gputop.util.output_file import keep
@@ -197,14 +197,14 @@ def _checked(result: Any) -> Any:
     return result[1] if len(result) == 2 else None
 
 
-def _compile_error(name: str, arch: str, log: str, tools: Toolchain) -> UsageError:
+def _compile_error(name: str, arch: str, log: str, tools: Toolchain) -> CompileFailed:
     found = _NVRTC_ERROR.search(log)
     if found is None:
-        return UsageError(f"{name} does not compile for {arch}: {log[:400]}")
+        return CompileFailed(name, None, log[:400], arch)
     where, line, text = found["file"], found["line"], found["text"]
     of_cuda = any(Path(where).is_relative_to(folder) for folder in tools.headers.folders)
     cause = tools.mismatch if of_cuda else ""
-    return UsageError(f"{where}, line {line}, does not compile for {arch}: {text}{cause}")
+    return CompileFailed(where, int(line), f"{text}{cause}", arch)
 
 
 def _key(texts: tuple[str, ...], arch: str, tools: Toolchain, macros: tuple[str, ...]) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from gputop.backends.argument_words import Address
 from gputop.backends.cuda.runtime.context import Context
-from gputop.backends.cuda.runtime.params import Address
 from gputop.backends.cuda.runtime.status_codes import CUBLAS, UNKNOWN, explain
 from gputop.plan.types import Activation, Argument, Layout, Math, Scratch, View, WeightView
 from gputop.util import install_hints

@@ -131,6 +131,22 @@ class Context:
             self._functions[key] = self._load_function(module, cubin, entry)
         return self._functions[key]
 
+    def forget(self, folder: Path) -> None:
+        """Unload what was compiled from sources below a folder: the next who asks has it compiled again.
+
+        No call that launches any of it may be left.
+        """
+        from cuda.bindings import driver
+
+        self._functions = {
+            key: function
+            for key, function in self._functions.items()
+            if not Path(key[0]).is_relative_to(folder)
+        }
+        for source in [name for name in self._modules if Path(name).is_relative_to(folder)]:
+            module, _ = self._modules.pop(source)
+            check(driver.cuModuleUnload(module), f"unloading {source}")
+
     def expect(self, flops: float) -> None:
         """Have every wait allow for a pass of so much work."""
         self._pass_s = max(self._pass_s, flops / SLOWEST_FLOPS)

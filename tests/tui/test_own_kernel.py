@@ -1,0 +1,75 @@
+"""A kernel of the user's own over a real worker: saved wrong, broken, right, and as one that crashes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gputop.backends.cpu.own_kernels import why_no_compiler
+from gputop.ipc.client import Client
+from gputop.model.workloads import parse_workload
+from gputop.planner.own_kernels.template import template_files
+from gputop.tui.app import GputopApp
+from gputop.tui.options import Options
+from tests.tui.screen import text_of, until, until_shown
+
+pytestmark = pytest.mark.skipif(why_no_compiler() is not None, reason="there is no C compiler")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    for name, text in template_files("w1", "w1", "cpu", "row").items():
+        (folder / name).write_text(text)
+    return folder / "my_w1.c"
+
+
+async def test_each_save_is_answered_and_the_session_lives(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    right = source.read_text()
+    options = Options("cpu", parse_workload("tiny"), kernels_dir=str(source.parent), seconds=0.2)
+    app = GputopApp(options, Client(log_path=tmp_path / "worker.log"), update_s=0.05)
+
+    async with app.run_test(size=(140, 50)) as pilot:
+        await until(pilot, lambda: app.state.lane is not None, "a window")
+
+        # A save may come before the folder is watched.
+        def saved(text: str) -> None:
+            source.write_text(text)
+
+        saved(right.replace("acc += args->bias[column]", "acc -= args->bias[column]"))
+        shown = await until_shown(pilot, "✖ FAIL")
+        assert "No time is shown for a wrong answer" in shown
+        assert app.state.current is not None
+        assert app.state.current.uses == ()
+
+        saved(right.replace("float acc = 0.0f;", "flaot acc = 0.0f;"))
+        shown = await until_shown(pilot, "unknown type name 'flaot'")
+        assert "▸    20              flaot acc = 0.0f;" in shown or "flaot acc = 0.0f;" in shown
+
+        saved(right)
+        await until_shown(pilot, "✔ PASS")
+        await until(
+            pilot,
+            lambda: app.state.window is not None and app.state.window.comparison is not None,
+            "the pair",
+        )
+        window = app.state.window
+        assert window is not None
+        assert window.comparison is not None
+        assert (window.comparison.plan_a, window.comparison.plan_b) == ("cpu-blas", "cpu-blas,w1:my_w1")
+        await until_shown(pilot, "binds")
+
+        saved(right.replace("float acc = 0.0f;", "float acc = *(volatile float*)8;"))
+        await until_shown(pilot, "SIGSEGV")
+        await until(pilot, lambda: app.state.worker == "ready", "a new worker")
+        before = app.state.window
+        await until(pilot, lambda: app.state.window is not before, "another window")
+        assert app.state.current.uses == ()
+
+        await pilot.press("y")
+        await until(pilot, lambda: "your kernel: my_w1.c" not in text_of(app), "the pane closed")
