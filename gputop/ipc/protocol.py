@@ -2,8 +2,8 @@
 
 The worker greets with `Hello`. Each request carries an id; its answer is any number of `Progress`
 events with that id, then exactly one closing event (`Opened`, `Resolved`, `ChoicesListed`, `SpaceListed`,
-`FlipsForecast`, `Measured`, `LadderDone`, `Checked`, `Calibrated`, `Rebuilt`, `Failed`). `Stop` and `Bye` have
-none.
+`FlipsForecast`, `Measured`, `LadderDone`, `Checked`, `Calibrated`, `Rebuilt`, `Failed`).
+`Stop` and `Bye` have none.
 """
 
 from __future__ import annotations
