@@ -143,9 +143,9 @@ class Context:
             for key, function in self._functions.items()
             if not Path(key[0]).is_relative_to(folder)
         }
-        for source in [name for name in self._modules if Path(name).is_relative_to(folder)]:
-            module, _ = self._modules.pop(source)
-            check(driver.cuModuleUnload(module), f"unloading {source}")
+        for key in [key for key in self._modules if Path(key[0]).is_relative_to(folder)]:
+            module, cubin = self._modules.pop(key)
+            check(driver.cuModuleUnload(module), f"unloading {cubin.source}")
 
     def expect(self, flops: float) -> None:
         """Have every wait allow for a pass of so much work."""
