@@ -51,6 +51,7 @@ from gputop.ipc.protocol import (
     SpaceListed,
     Stop,
 )
+from gputop.ipc.ssh_failures import ssh_sentence
 from gputop.plan.choices import PlanView, SiteChoices
 from gputop.plan.types import PlanRequest, Workload
 from gputop.results.flip_forecast import FlipForecasts
@@ -88,6 +89,8 @@ UNREADABLE = 0
 """The id of a worker's complaint about a line that it could not read as a request."""
 SHELL_NOT_FOUND = 127
 SSH_FAILED = 255
+SSH_LINES = 40
+"""Lines of ssh in which a reason is looked for: a changed host key is told in a dozen."""
 
 _ERRORS: Mapping[int, type[GputopError]] = {
     kind.exit_code: kind for kind in (GateFailed, UsageError, Unavailable, WorkerLost)
@@ -163,6 +166,8 @@ class Client:
         except OSError as error:
             if thread_limits.is_met(error):
                 raise Unavailable(thread_limits.sentence()) from error
+            if self.remote is not None and isinstance(error, FileNotFoundError):
+                raise Unavailable("ssh is not installed here: --remote needs OpenSSH's client.") from error
             raise Unavailable(f"Can't start the worker: {self._command[0]}: {error.strerror}.") from error
         self._launched = True
         if opening is not None:
@@ -425,8 +430,13 @@ class Client:
                 f"{self.remote} has no gputop on the PATH of a non-interactive shell. "
                 f"Install it there: pip install gputop-roofline."
             )
+        if self.remote is not None and code == SSH_FAILED and self.hello is None:
+            said = self.log.last_words(SSH_LINES)
+            return Unavailable(f"{ssh_sentence(self.remote, said)}{self._evidence()}")
         if self.remote is not None and code == SSH_FAILED:
-            return Unavailable(f"ssh to {self.remote} failed.{self._evidence()}")
+            return WorkerLost(
+                f"The connection to {self.remote} broke: the worker there {how}.{self._evidence()}"
+            )
         # Of a worker elsewhere only its ssh ended here.
         why = "" if self.remote is not None else process.why_killed(code)
         return WorkerLost(f"The worker {how}: {cause_of_death(code)}.{why}{self._evidence()}")

@@ -20,6 +20,8 @@ from gputop.util.units import size_bytes
 
 LONGEST_EVENT_BYTES = 64 << 20
 LONGEST_LOG_LINE_BYTES = 64 << 10
+CONNECT_S = 20
+"""How long ssh waits for a host: less than the client does for a greeting, so that ssh says why."""
 
 
 class WorkerProcess:
@@ -151,7 +153,8 @@ def cause_of_death(code: int) -> str:
 def worker_command(remote: str | None) -> tuple[str, ...]:
     if remote is not None:
         # BatchMode: a password prompt would wait on a terminal that the front end owns.
-        return ("ssh", "-o", "BatchMode=yes", "--", remote, "gputop", "worker")
+        settings = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}")
+        return ("ssh", *settings, "--", remote, "gputop", "worker")
     # -P: a file called profile.py or queue.py where the user stands must not become the worker's.
     # Past the command line, of which it would load all commands.
     return (sys.executable, "-P", "-m", "gputop.ipc.worker")

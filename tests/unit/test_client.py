@@ -349,7 +349,7 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     script = tmp_path / "bin" / "ssh"
     script.parent.mkdir()
     monkeypatch.setenv("PATH", f"{script.parent}{os.pathsep}{os.environ['PATH']}")
-    write_script(script, f'echo "$*" > {tmp_path}/asked\nexec {sys.executable} -m "$5" "$6"\n')
+    write_script(script, f'echo "$*" > {tmp_path}/asked\nexec {sys.executable} -m "$7" "$8"\n')
     return script
 
 
@@ -362,14 +362,16 @@ def test_a_remote_worker_is_reached_by_ssh(ssh: Path, tmp_path: Path) -> None:
     with Client(remote="me@gpu-server") as client:
         assert client.hello is not None
         assert client.hello.protocol == PROTOCOL_VERSION
-    assert (tmp_path / "asked").read_text() == "-o BatchMode=yes -- me@gpu-server gputop worker\n"
+    assert (
+        tmp_path / "asked"
+    ).read_text() == "-o BatchMode=yes -o ConnectTimeout=20 -- me@gpu-server gputop worker\n"
 
 
 @pytest.mark.parametrize(
     ("code", "words", "expected"),
     [
         (127, "sh: gputop: not found", "pip install gputop-roofline"),
-        (255, "Host key verification failed", "Host key"),
+        (255, "Host key verification failed", "does not trust the key"),
     ],
 )
 def test_a_host_that_can_not_serve_is_not_here(ssh: Path, code: int, words: str, expected: str) -> None:
