@@ -13,6 +13,12 @@ settings.register_profile("ci", settings.get_profile("gputop"), derandomize=True
 settings.load_profile("ci" if os.environ.get("CI") else "gputop")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def data_home(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Workers that tests start keep their windows here, never beside those of whoever runs the tests."""
+    os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--thorough",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from gputop import __version__
@@ -137,7 +137,8 @@ class Recorder:
                 except GputopError as error:
                     yield self._refusal(rung.id, self._reason(error))
                     break
-                yield WindowLine(window=window)
+                # Earlier windows are no part of what this recording saw.
+                yield WindowLine(window=replace(window, pooled=None))
 
     def _ladder(self, rungs: Sequence[RungView]) -> Iterator[Line]:
         bench = self._bench

@@ -14,8 +14,9 @@ import sys
 import threading
 import time
 import traceback
+import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from gputop import __version__
@@ -59,6 +60,7 @@ from gputop.util.printable import printable
 from gputop.util.startup_trace import mark
 
 if TYPE_CHECKING:
+    from gputop.results.records import Window
     from gputop.session import Replay, Session
 
 PROGRESS_PER_S = 5.0
@@ -136,6 +138,8 @@ class _Worker:
         self._newest: _Job | None = None
         self._budget = _Budget()
         self._session: Session | Replay | None = None
+        self._unit = uuid.uuid4().hex
+        """Of windows that are pooled: this process and what it prepares."""
         self._served = threading.Event()
 
     def serve(self) -> None:
@@ -250,7 +254,7 @@ class _Worker:
                     stop=stop.is_set,
                     say=say,
                 )
-                return Measured(id=request.id, window=window)
+                return Measured(id=request.id, window=self._pooled(window))
             case MeasureLadder():
                 ladder = self._opened().measure_ladder(
                     request.requests,
@@ -295,6 +299,21 @@ class _Worker:
             default_rung=session.default_rung,
             note=" ".join(filter(None, (session.note, "" if request.backend == REPLAY else why_no_cache()))),
         )
+
+    def _pooled(self, window: Window) -> Window:
+        """The window beside earlier ones of its pair. A file that can't be used costs a note."""
+        if window.comparison is None or window.device.recording:
+            return window
+        from gputop.session import window_pool
+
+        path = window_pool.pool_file()
+        if path is None:
+            return window
+        try:
+            pooled = window_pool.pooled(path, window, self._opened().workload, self._unit)
+        except window_pool.PoolUnusable as error:
+            return replace(window, notes=(*window.notes, printable(str(error))))
+        return replace(window, pooled=pooled)
 
     def _opened(self) -> Session | Replay:
         if self._session is None:

@@ -109,11 +109,14 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class PairedDiff:
-    """time_b - time_a in seconds, with the ends of its interval; None is unknown."""
+    """time_b - time_a in seconds, with the ends of its interval, and both times; None is unknown."""
 
     delta_s: float | None
     delta_lo_s: float | None
     delta_hi_s: float | None
+    a_s: float | None = None
+    """Of the same pairs as the difference and the ratio, so that all of them agree."""
+    b_s: float | None = None
 
 
 def order(round_index: int, lanes: int) -> tuple[int, ...]:
@@ -180,10 +183,13 @@ def paired_difference(a: Samples, b: Samples, confidence: float = CONFIDENCE) ->
         return PairedDiff(None, None, None)
     times_a, times_b = _rounds(a, b)
     level_s = math.exp(float(np.median(np.log(times_a) + np.log(times_b))) / 2)
+    ratio = _exp(result.effect / 2)
     return PairedDiff(
         _difference(level_s, result.effect),
         _difference(level_s, result.hi),
         _difference(level_s, result.lo),
+        level_s * ratio if ratio else None,
+        level_s / ratio if ratio else None,
     )
 
 

@@ -25,5 +25,12 @@ def of_one_state(windows: Sequence[Window]) -> tuple[Window, ...]:
     return tuple(
         window
         for window, cost_s in zip(windows, costs, strict=True)
-        if cost_s is None or abs(cost_s / first_s - 1) <= LAUNCH_COST_WITHIN
+        if cost_s is None or is_one_state(cost_s, first_s)
     )
+
+
+def is_one_state(cost_s: float | None, other_s: float | None) -> bool:
+    """Whether launches cost the same in both; what is not known is a state by itself."""
+    if cost_s is None or other_s is None:
+        return cost_s is other_s
+    return other_s > 0 and abs(cost_s / other_s - 1) <= LAUNCH_COST_WITHIN

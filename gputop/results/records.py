@@ -326,6 +326,17 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class Pooled:
+    """A window's comparison together with earlier windows of the same pair in the same state."""
+
+    comparison: Comparison
+    units: int
+    """How many processes prepared the two plans; all windows of one share a placement in memory."""
+    since_utc: str
+    """When the oldest window began."""
+
+
+@dataclass(frozen=True, slots=True)
 class Breakdown:
     """One pass by what its kernels do, in seconds; None is unknown."""
 
@@ -399,6 +410,8 @@ class Window:
     verdict: str = ""
     """The comparison in words, or why there is none."""
     notes: tuple[str, ...] = ()
+    pooled: Pooled | None = None
+    """With earlier windows of this pair; None without a comparison, and in recordings."""
 
     def lane(self, role: str) -> PlanResult | None:
         return next((lane for lane in self.lanes if lane.role == role), None)

@@ -148,8 +148,8 @@ def _delta(
     verdict, why = judged(pair, floor, too_short)
     return Delta(
         phase=name,
-        a_s=paired_stats.summarize(a).median,
-        b_s=paired_stats.summarize(b).median,
+        a_s=difference.a_s,
+        b_s=difference.b_s,
         delta_s=difference.delta_s,
         delta_lo_s=difference.delta_lo_s,
         delta_hi_s=difference.delta_hi_s,

@@ -116,7 +116,9 @@ def _with_comparison(state: State, window: Window) -> tuple[Pairs, Pooled]:
         return state.pairs, state.pooled
     key = found.plan_a, found.plan_b
     same = (*state.pairs.get(key, ()), found)[-MOST_POOLED:]
-    return {**state.pairs, key: same}, {**state.pooled, key: pool(same)}
+    # The worker pools with the windows of earlier processes too, and tells those of another state apart.
+    together = window.pooled.comparison if window.pooled else pool(same)
+    return {**state.pairs, key: same}, {**state.pooled, key: together}
 
 
 def forecasts_ready(state: State, forecasts: FlipForecasts) -> State:

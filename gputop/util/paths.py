@@ -33,9 +33,9 @@ def cache_dir(name: str) -> Path:
 
 
 def data_dir() -> Path | None:
-    """Return the folder of what this user keeps: saved rungs, journals of searches. It may not exist yet.
+    """Return the folder of what this user keeps: saved rungs, journals of searches, windows of pairs.
 
-    None without a home folder.
+    It may not exist yet. None without a home folder.
     """
     return _user_folder(platformdirs.user_data_path)
 

@@ -47,6 +47,7 @@ def _run(options: argparse.Namespace) -> int:
     from gputop.results import export
     from gputop.results.launch_state import of_one_state
     from gputop.results.meta_analysis import pool
+    from gputop.results.pooled_words import extent_words, pooled_words
 
     output = Output.of(options)
     a = with_changes(parse_word(options.a), options)
@@ -73,6 +74,9 @@ def _run(options: argparse.Namespace) -> int:
         terminal = Terminal.of(sys.stdout)
         print_data(*comparison_lines(windows[-1], comparison, terminal))
         print_data(*compared_lines(windows[-1], comparison, terminal))
+        print_data(f"the intervals above: {extent_words(comparison)}")
+        if words := pooled_words(windows[-1].pooled):
+            print_data(f"with earlier windows of this pair: {words}")
         if options.aa:
             print_data(copies_line(comparison))
     output.write(export.compare_csv(comparison), export.compare_json(comparison))

@@ -9,6 +9,7 @@ from rich.style import Style
 from rich.text import Text
 from textual.binding import BindingType
 
+from gputop.results.pooled_words import extent_words, pooled_words
 from gputop.results.records import TOTAL_ROWS, Delta, Row, Window
 from gputop.tui.actions import bindings_of
 from gputop.tui.format import middle_cut, time_unit
@@ -52,8 +53,13 @@ def _diff_lines(window: Window, width: int) -> Iterator[Text]:
     unit = time_unit([device.a_s, device.b_s] if device else ())
     yield Text.assemble(
         (f"{comparison.plan_a} ◆ → {comparison.plan_b} ▸", Style(color=TEXT, bold=True)),
-        (f"   paired in window {window.number}, 99 %, {unit.name}", Style(color=MUTED)),
+        (
+            f"   paired in window {window.number}, 99 %, {extent_words(comparison)}, {unit.name}",
+            Style(color=MUTED),
+        ),
     )
+    if words := pooled_words(window.pooled):
+        yield Text(f"all windows: {words}", Style(color=MUTED))
     changes = {
         row.phase: row for row in rows.values() if row.delta_s is not None and row.phase not in TOTAL_ROWS
     }

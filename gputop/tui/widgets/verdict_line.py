@@ -87,6 +87,7 @@ def _wall_words(wall: Delta) -> str:
 def _evidence(pair: Comparison, device: Delta, recorded: bool) -> str:
     """Return on what a ratio rests: it is of pairs, so that two medians need not have it."""
     windows = "one window" if pair.windows == 1 else f"{pair.windows} windows"
+    windows += f" and {device.samples} rounds"
     medians = f"medians {seconds(device.a_s)} → {seconds(device.b_s)}"
     parts = (f"Pairs of {windows}", medians, floor_words(device.aa_floor), "recorded" if recorded else "")
     return ", ".join(part for part in parts if part) + "."
