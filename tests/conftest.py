@@ -1,4 +1,4 @@
-"""What all tests share: how hypothesis searches, and the option that widens the compile tests."""
+"""What all tests share: how hypothesis searches, and the options of a run."""
 
 from __future__ import annotations
 
@@ -24,4 +24,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--thorough",
         action="store_true",
         help="compile every kernel for every architecture, every planted fault and every emitted program",
+    )
+    parser.addoption(
+        "--update-goldens",
+        action="store_true",
+        help="write the files that texts are compared with, where a change of them is meant",
     )

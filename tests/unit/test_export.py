@@ -35,6 +35,7 @@ from gputop.results.records import (
     Window,
 )
 from gputop.util.errors import UsageError
+from tests.golden import assert_golden
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -120,9 +121,11 @@ TABLES: tuple[tuple[str, Callable[[], str], Callable[[], str]], ...] = (
 
 
 @pytest.mark.parametrize(("name", "as_csv", "as_json"), TABLES, ids=[name for name, _, _ in TABLES])
-def test_bytes_are_golden(name: str, as_csv: Callable[[], str], as_json: Callable[[], str]) -> None:
-    assert as_csv().encode() == (GOLDEN / f"{name}.csv").read_bytes()
-    assert as_json().encode() == (GOLDEN / f"{name}.json").read_bytes()
+def test_bytes_are_golden(
+    name: str, as_csv: Callable[[], str], as_json: Callable[[], str], pytestconfig: pytest.Config
+) -> None:
+    assert_golden(as_csv(), GOLDEN / f"{name}.csv", pytestconfig)
+    assert_golden(as_json(), GOLDEN / f"{name}.json", pytestconfig)
 
 
 @pytest.mark.parametrize(("name", "as_csv", "as_json"), TABLES, ids=[name for name, _, _ in TABLES])
