@@ -39,6 +39,10 @@ _PAINT = re.compile(r"\x1b\[\d+m")
 _COLOURS = {"good": "32", "bad": "31", "strong": "1", "quiet": "2"}
 
 
+WEB_DRIVER = "textual.drivers.web_driver:WebDriver"
+"""What textual-serve has Textual draw with."""
+
+
 class Painted(str):
     """Text with colour sequences of gputop's own, around text that is printable; `Terminal.paint` makes it.
 
@@ -92,8 +96,15 @@ def obeys() -> bool:
     return os.environ.get("TERM", "") not in ("", "dumb")
 
 
+def is_served() -> bool:
+    """Return whether `gputop serve` runs this process: a browser at the end of its pipes draws the screen."""
+    return os.environ.get("TEXTUAL_DRIVER", "") == WEB_DRIVER
+
+
 def why_no_screen() -> str:
-    """Return why a screen can't be drawn here; nothing if it can."""
+    """Return why a screen can't be drawn here; nothing if it can, on a terminal or in a browser."""
+    if is_served():
+        return ""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return "no terminal here"
     # Textual draws on stderr.
