@@ -67,8 +67,10 @@ class WorkerSession:
     def _meet_recording(self) -> None:
         """Say what it is. UsageError where another workload than its own was asked for."""
         own = self.opened.workload
-        if self._options.workload != DEFAULT_WORKLOAD and self._workload != own:
-            raise UsageError(f"This is a recording of {own.name}: leave --workload out, or name that.")
+        options = self._options
+        asked = options.workload != DEFAULT_WORKLOAD or options.seq is not None or options.weights is not None
+        if asked and self._workload != own:
+            raise UsageError(f"This is a recording of {own.name}: leave --workload, --seq and --weights out.")
         self.narrator.note(f"{self.opened.device.recording}: nothing is measured here.")
 
     def measure(

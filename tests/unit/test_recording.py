@@ -443,11 +443,22 @@ def test_a_recording_that_can_not_be_read_leaves_what_was_open(client: Client, f
     [
         (("compare", "cpu-loops", "cpu-pruned"), "did not run in one window"),
         (("run", "--windows", "2"), "no more than 1 of these windows"),
-        (("run", "--workload", "mini"), "This is a recording of tiny: leave --workload out"),
+        (
+            ("run", "--workload", "mini"),
+            "This is a recording of tiny: leave --workload, --seq and --weights out",
+        ),
+        (("run", "--seq", "9"), "This is a recording of tiny: leave --workload, --seq and --weights out"),
         (("ladder", "--batches", "1,2"), "the batches that were recorded, if any: `gputop replay"),
         (("ladder", "--routing"), "no other kernels: leave --routing out"),
     ],
-    ids=["never paired", "more windows than there are", "another workload", "batches", "routing"],
+    ids=[
+        "never paired",
+        "more windows than there are",
+        "another workload",
+        "another length",
+        "batches",
+        "routing",
+    ],
 )
 def test_a_command_can_not_get_more_from_it_than_it_holds(
     words: tuple[str, ...], expected: str, file: Path, capsys: pytest.CaptureFixture[str]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from rich.style import Style
 from rich.text import Text
 
+from gputop.model import workloads
 from gputop.results.host_words import others_words, quota_words, throttled_words
 from gputop.results.records import DeviceFacts, Health
 from gputop.tui.format import shortened
@@ -81,7 +82,7 @@ def _who(state: State, room: int) -> Text:
     batch = state.view.batch if state.view else workload.dims.batch
     backend = "" if facts.recording else f" · {facts.backend}"
     math = f" · {state.view.math}" if state.view else ""
-    rest = f"{backend} · {workload.name} · batch {batch}{math}"
+    rest = f"{backend} · {workloads.label(workload)} · batch {batch}{math}"
     name = shortened(device_name(facts, state.source), max(8, room - len(rest)))
     line = Text.assemble((name, Style(color=TEXT, bold=True)), (rest, Style(color=MUTED)))
     line.truncate(room, overflow="ellipsis")
