@@ -141,7 +141,7 @@ def test_what_no_screen_can_show_is_refused_before_it_opens(
         (("notes.txt",), "nothing at a path of ours"),
         (("measure/blocker.cu",), "kernels that measure, and those are gputop's own"),
         (("01_naiv.cu",), "01_naiv.cu: it has no record"),
-        (("09_wmma.cu",), "did you mean 'gemm/09_wmma.cu'?"),
+        (("09_wmma.cu",), "as 'gemm/09_wmma.cu'"),
     ],
     ids=["empty", "no source", "none that is run", "no such kernel", "outside its family"],
 )

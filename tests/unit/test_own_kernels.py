@@ -292,7 +292,7 @@ def test_the_listing_says_what_is_broken_and_what_is_ones_own(
     out = capsys.readouterr().out
     assert "my_gemm" in out
     assert "BROKEN: it has no record: put lost.toml beside it" in out
-    assert "did you mean 'attention/01_naive.cu'?" in out
+    assert "as 'attention/01_naive.cu'" in out
 
 
 # --- templates ------------------------------------------------------------------------------------------

@@ -110,5 +110,5 @@ def _lost_sources(files: Collection[str], carried: Collection[str]) -> Iterator[
             continue
         named = (other for other in sorted(carried) if PurePosixPath(other).name == path.name)
         near = next(named, None) or next(iter(difflib.get_close_matches(file, carried, n=1)), None)
-        hint = f" It replaces one of ours if it lies at its path; did you mean {near!r}?" if near else ""
-        yield file, f"it has no record: put {path.with_suffix('.toml')} beside it.{hint}"
+        hint = f"; it would replace one of ours at that one's path, as {near!r}" if near else ""
+        yield file, f"it has no record: put {path.with_suffix('.toml')} beside it{hint}"
