@@ -59,10 +59,14 @@ def w1(tmp_path: Path) -> Path:
 def test_each_template_passes_both_gates(
     rung: str, layout: str, sets: str, activation: Activation, tmp_path: Path
 ) -> None:
-    kernels = folder(tmp_path, *PHASES, layout=layout)
+    kernels = folder(tmp_path, *(family.phases[0] for family in FAMILIES), layout=layout)
+    for family in FAMILIES:
+        first, *others = family.phases
+        every = ", ".join(f'"{phase}"' for phase in (first, *others))
+        edit(kernels / f"my_{first}.toml", f'["{first}"]', f"[{every}]")
     model = replace(TINY, dims=replace(TINY.dims, activation=activation))
     session = Session.open("cpu", model, kernels_dir=str(kernels))
-    uses = ",".join(f"{phase}:my_{phase}" for phase in PHASES)
+    uses = ",".join(f"{phase}:my_{family.phases[0]}" for family in FAMILIES for phase in family.phases)
     gate = session.check(parse_word(f"{rung}{sets},{uses}"))
     session.close()
     assert gate.ok, gate.where
@@ -135,6 +139,55 @@ def test_one_that_does_not_end_is_named_and_its_process_given_up(
     session = opened(w1)
     with pytest.raises(DeviceLost, match="my_w1 at w1 was still running"):
         session.check(parse_word("cpu-blas,w1:my_w1"))
+
+
+BASE = parse_word("cpu-blas")
+
+
+def test_what_is_saved_is_tried_where_the_user_looks_if_it_can(w1: Path) -> None:
+    edit(w1 / "my_w1.toml", 'phases = ["w1"]', 'phases = ["w1", "w2"]')
+    session = opened(w1)
+    for asked, tried in ((None, "w1"), ("w2", "w2"), ("embed", "w1")):
+        (report,) = session.rebuild(BASE, asked, ("my_w1.c",))
+        assert (report.fault, report.site, report.base) == (None, tried, BASE)
+        assert report.trial == parse_word(f"cpu-blas,{tried}:my_w1")
+    session.close()
+
+
+def test_what_is_saved_again_replaces_what_was_prepared(w1: Path) -> None:
+    session = opened(w1)
+    right, wrong = "acc += args->bias[column]", "acc -= args->bias[column]"
+    outcomes = []
+    for old, new in ((right, wrong), (wrong, right)):
+        edit(w1 / "my_w1.c", old, new)
+        (report,) = session.rebuild(parse_word("cpu-blas,w1:my_w1"), None, ("my_w1.c",))
+        assert report.base == BASE
+        assert report.trial is not None
+        outcomes.append(session.check(report.trial).ok)
+    session.close()
+    assert outcomes == [False, True]
+
+
+def test_each_save_that_cant_be_tried_says_why(w1: Path) -> None:
+    session = opened(w1)
+    record = (w1 / "my_w1.toml").read_text()
+    (w1 / "my_w1.toml").write_text(f"{record}takes = {{ inner = {{ most = 8 }} }}\n")
+    (report,) = session.rebuild(BASE, "w1", ("my_w1.toml",))
+    assert report.fault is not None
+    assert "needs inner of at most 8, and w1 has 64" in report.fault.why
+    (w1 / "my_w1.toml").write_text(record.replace("phases", "phasse"))
+    (report,) = session.rebuild(BASE, "w1", ("my_w1.toml",))
+    assert report.fault is not None
+    assert "my_w1.toml: Unknown key 'phasse'. Did you mean 'phases'?" in report.fault.why
+    assert session.check(BASE).ok
+    session.close()
+
+
+def test_without_a_folder_nothing_can_be_tried() -> None:
+    session = Session.open("cpu", TINY)
+    with pytest.raises(UsageError, match="name one with --kernels DIR"):
+        session.rebuild(BASE)
+    session.close()
 
 
 def test_a_folder_is_for_the_backend_whose_kernels_it_holds(w1: Path, tmp_path: Path) -> None:
