@@ -52,6 +52,13 @@ gpu-check: $(DEV_STAMP) $(if $(EXTRAS),$(RUN_STAMP))
 screenshots: $(DEV_STAMP)
 	$(BIN)/python screenshots/capture.py
 
+# The search's simulated devices, from the recordings that are shipped; and policies compared on them.
+sweeps: $(RUN_STAMP)
+	$(BIN)/python -m gputop.session.recorded_cells
+
+policies: $(DEV_STAMP)
+	$(BIN)/python -m gputop.search.policy_trials
+
 # README's results and docs/findings.md, from the recordings that are shipped.
 findings: $(RUN_STAMP)
 	$(BIN)/python -m docs.write_findings

@@ -7,6 +7,7 @@ is pruned before the stopwatch; it comes back if what is learnt later speaks for
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,8 +37,8 @@ class Ranking:
 
     @property
     def gain_s(self) -> float:
-        """What the best experiment is expected to save."""
-        return self.options[0].gain_s if self.options else 0.0
+        """What the best experiment is expected to save; infinitely little if all are pruned."""
+        return self.options[0].gain_s if self.options else -math.inf
 
 
 def ranking(

@@ -13,6 +13,7 @@ from gputop.search.experiment import Option, Ranking, batches, ranking
 from gputop.search.journal import CellResult, Ended, Line, Measured, Stage, Struck
 from gputop.search.measurer import Fault, Measurer, Paired, Trial
 from gputop.search.menu import Cell, Menu
+from gputop.search.policies import Policy
 from gputop.search.prediction import Forecast, Predictor
 from gputop.search.progress import Progress
 from gputop.search.score import Score, Stopped, StopRules, score, stopped
@@ -59,13 +60,14 @@ class Search:
         together: int = 1,
         progress: Progress | None = None,
         accepts: Accepts = faster_in_its_pair,
+        policy: Policy = ranking,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
         """`progress`: of a search that is resumed. `together`: sites that may change in one window."""
         self.menu, self.rules, self.seed = menu, rules, seed
         self.progress = progress or Progress(menu)
         self._measurer, self._sink, self._together = measurer, sink, together
-        self._accepts, self._say = accepts, say
+        self._accepts, self._policy, self._say = accepts, policy, say
         self._predictor = Predictor(menu)
         self._last_number = 0
 
@@ -74,23 +76,30 @@ class Search:
         progress = self.progress
         forecasts = self._predictor.forecast(progress.cells_s)
         rng = random.Random(f"{self.seed}/{progress.trials}")
-        ranked = ranking(progress.left, forecasts, progress.table, progress.times_s, rng)
+        ranked = self._policy(progress.left, forecasts, progress.table, progress.times_s, rng)
         found = score(self.menu, progress.times_s)
         why = stopped(
             self.rules,
             found,
             measured=progress.measured,
             left=len(progress.left),
-            gain_s=ranked.gain_s if progress.times_s else None,
+            gain_s=ranked.gain_s if progress.times_s or not ranked.options else None,
         )
         return Now(ranked, found, why)
 
     def run(self) -> Stopped:
         """Search until a rule stops it."""
-        while (now := self.now()).stopped is None:
+        while (why := self.step()) is None:
+            pass
+        self.add(Ended(rule=why.rule, why=why.why))
+        return why
+
+    def step(self) -> Stopped | None:
+        """Measure what is best next; or measure nothing and return the rule that stops the search."""
+        now = self.now()
+        if now.stopped is None:
             room = self.rules.budget - self.progress.measured
-            self._step(batches(now.ranking.options, self._measurer.width, self._together, room))
-        self.add(Ended(rule=now.stopped.rule, why=now.stopped.why))
+            self._measure(batches(now.ranking.options, self._measurer.width, self._together, room))
         return now.stopped
 
     def pair(self, stage: Stage, candidates: Mapping[str, KernelChoice]) -> list[Measured]:
@@ -109,7 +118,7 @@ class Search:
         self._sink.add(line)
         self.progress.take(line)
 
-    def _step(self, windows: Sequence[Sequence[Option]]) -> None:
+    def _measure(self, windows: Sequence[Sequence[Option]]) -> None:
         table = dict(self.progress.table)
         trials = [
             Trial(number, table, {option.cell[0]: option.cell[1] for option in options})

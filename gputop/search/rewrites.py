@@ -33,22 +33,19 @@ REWRITES: tuple[Rewrite, ...] = ()
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """The way from the start to the champion, in logarithms of time: both parts add up to the whole."""
+    """The way from the start to a champion, in logarithms of time: the two parts add up to the whole."""
 
-    start_s: float
-    found_s: float
-    champion_s: float
+    found: float
+    """Time of the start / time with the found table, paired in one window."""
+    champion: float
+    """Time of the start / time of the champion, paired in one window."""
 
     @property
     def parameters(self) -> float | None:
         """Share of the way that the search went; None if the champion is no faster than the start."""
-        return self._share(self.start_s, self.found_s)
+        return log(self.found) / log(self.champion) if self.champion > 1 else None
 
     @property
     def rewrites(self) -> float | None:
-        """Share of the way that is left to rewrites."""
-        return self._share(self.found_s, self.champion_s)
-
-    def _share(self, before_s: float, after_s: float) -> float | None:
-        whole = log(self.start_s / self.champion_s)
-        return log(before_s / after_s) / whole if whole > 0 else None
+        """Share of the way that is left to rewrites; below 0 if the found table is faster."""
+        return None if self.parameters is None else 1 - self.parameters

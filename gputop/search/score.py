@@ -6,6 +6,7 @@ is not known) over what they take. It can be compared between sites and devices,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -64,7 +65,7 @@ def stopped(
     """Return the rule that holds, or None if the search goes on.
 
     `left`: candidates neither measured nor struck. `gain_s`: what the best experiment is expected to save of
-    the pass; None if nothing was timed yet.
+    the pass, minus infinity if all that is left is pruned; None if nothing was timed yet.
     """
     if left == 0:
         return Stopped("menu", "every candidate is measured or struck")
@@ -73,6 +74,8 @@ def stopped(
         return Stopped(
             "efficiency", f"the sites take {have} of what they can reach, and {want} was asked for"
         )
+    if gain_s is not None and gain_s == -math.inf:
+        return Stopped("no expected gain", "every candidate left is slower even at its best forecast")
     if gain_s is not None and found.time_s and gain_s < rules.least_gain * found.time_s:
         most, least = units.percent(gain_s / found.time_s), units.percent(rules.least_gain)
         return Stopped(

@@ -14,6 +14,7 @@ from gputop.plan.types import Dims, Kernel, KernelChoice, Launch, Plan, PlanRequ
 from gputop.planner.kernel_calls import launches_of, traffic_of
 from gputop.planner.plan_views import kernel_flips
 from gputop.planner.registry import divided
+from gputop.planner.resolver import Resolver
 from gputop.results.records import Health
 from gputop.results.search_space import Bound, Features, SearchSpace, SiteSpace, SpaceCandidate
 from gputop.session.context import SessionContext
@@ -62,10 +63,9 @@ def _site_space(bench: SessionContext, plan: Plan, dims: Dims, task: Task, machi
         if why:
             refused.setdefault(kernel.name, why)
             continue
-        model = _model(bench, plan, dims, kernel, asked, machine)
-        candidates.append(_candidate(kernel, choice, asked, plan, dims, machine, model))
+        candidates.append(priced(catalog, plan, dims, asked, choice, machine))
         if choice == own:
-            least = _bound(model, machine)
+            least = bound(catalog, plan, dims, asked, choice, machine)
     able = {candidate.choice.kernel for candidate in candidates}
     return SiteSpace(
         site=name,
@@ -91,22 +91,19 @@ def _grid_fault(bench: SessionContext, request: PlanRequest) -> str:
 
 
 def _model(
-    bench: SessionContext, plan: Plan, dims: Dims, kernel: Kernel, task: Task, machine: Machine
+    catalog: Resolver, plan: Plan, dims: Dims, task: Task, choice: KernelChoice, machine: Machine
 ) -> SiteModel:
-    steps = (Step(kernel, (task,)),) * task.site.count
-    (model,) = site_models(bench.catalog, plan, dims, steps, machine, {})
+    steps = (Step(catalog.kernel(choice.kernel), (task,)),) * task.site.count
+    (model,) = site_models(catalog, plan, dims, steps, machine, {})
     return model
 
 
-def _candidate(
-    kernel: Kernel,
-    choice: KernelChoice,
-    task: Task,
-    plan: Plan,
-    dims: Dims,
-    machine: Machine,
-    model: SiteModel,
+def priced(
+    catalog: Resolver, plan: Plan, dims: Dims, task: Task, choice: KernelChoice, machine: Machine
 ) -> SpaceCandidate:
+    """Return what is known of a kernel at a site before it is timed. `task`: divided as the choice says."""
+    kernel = catalog.kernel(choice.kernel)
+    model = _model(catalog, plan, dims, task, choice, machine)
     launch = _working_launch(kernel, task, plan, dims)
     return SpaceCandidate(
         choice=choice,
@@ -125,7 +122,11 @@ def _terms(model: SiteModel) -> Iterator[tuple[str, float]]:
             yield name, seconds
 
 
-def _bound(model: SiteModel, machine: Machine) -> tuple[float | None, Bound]:
+def bound(
+    catalog: Resolver, plan: Plan, dims: Dims, task: Task, choice: KernelChoice, machine: Machine
+) -> tuple[float | None, Bound]:
+    """Return the least that all instances of a task's site can take, and what that is of."""
+    model = _model(catalog, plan, dims, task, choice, machine)
     floor_s = model.floor.value_s
     reach_s = reach(model.work, floor_s, machine.ceilings, count=model.count)
     return (floor_s, "floor") if reach_s is None else (reach_s, "reach")

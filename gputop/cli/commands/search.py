@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 STARTS: Mapping[str, str] = {"cuda": "algebra", "cpu": "cpu-loops"}
 """Backend -> the rung whose table is searched for if none is named: the last before any table was chosen."""
+CHAMPIONS: Mapping[str, str] = {"cuda": "attention-tma", "cpu": "cpu-pruned"}
+"""Backend -> the rung at the end of the way that rewrites and kernels went together."""
 REFERENCES: Mapping[str, str] = {"cuda": "dispatch", "cpu": "cpu-blas"}
 """Backend -> the rung whose table was chosen by hand."""
 
@@ -136,6 +138,7 @@ def _search(
         raise
     _show(search, stop, checks, bench, output, terminal)
     _compare(search, options, bench, output, terminal)
+    _credit(search, checks, options, bench, output, terminal)
     if options.save:
         _save(search, options.save, bench)
 
@@ -150,11 +153,12 @@ def _show(
 ) -> None:
     from datetime import UTC, datetime
 
-    from gputop.cli.tables.search_lines import found_lines, measured_lines, stop_lines
+    from gputop.cli.tables.search_lines import found_lines, measured_lines, residual_lines, stop_lines
     from gputop.cli.terminal import print_data
     from gputop.model.workloads import label
     from gputop.results import export
     from gputop.search.report import search_result
+    from gputop.search.residual import residuals
 
     opened, progress, now = bench.opened, search.progress, search.now()
     result = search_result(
@@ -164,7 +168,8 @@ def _show(
     if output.shows_table:
         print_data(*measured_lines(result, terminal), "")
         print_data(*stop_lines(now, stop, progress), "")
-        print_data(*found_lines(progress, checks, now, terminal))
+        print_data(*found_lines(progress, checks, now, terminal), "")
+        print_data(*residual_lines(residuals(progress.menu, progress.cells_s), terminal))
     output.write(export.search_csv(result), export.search_json(result))
 
 
@@ -189,6 +194,38 @@ def _compare(
     if output.shows_table:
         print_data("", *diff_lines(search.progress.table, dict(reference.plan.dispatch), name, terminal))
         print_data(window.verdict)
+
+
+def _credit(
+    search: Search,
+    checks: Sequence[Closing],
+    options: argparse.Namespace,
+    bench: SearchBench,
+    output: Output,
+    terminal: Terminal,
+) -> None:
+    """How far the table went of the way to the backend's champion, and what is left to rewrites."""
+    from gputop.cli.tables.search_lines import rewrite_lines
+    from gputop.cli.terminal import print_data
+    from gputop.plan.types import PlanRequest
+    from gputop.search.rewrites import Owned
+
+    name = CHAMPIONS[bench.opened.device.backend]
+    try:
+        champion = bench.client.resolve(with_changes(PlanRequest(name), _without_uses(options)))
+        start = bench.client.resolve(search.menu.request)
+        window = bench.measure(champion.request, start.request)
+    except UsageError as error:
+        bench.narrator.note(f"no way to {name} is shared out: {error}")
+        return
+    delta = window.comparison.get("device") if window.comparison else None
+    whole = checks[-1].whole if checks else None
+    if delta is None or delta.ratio is None or not output.shows_table:
+        return
+    before = {toggle.name: toggle.value for toggle in start.toggles}
+    differing = [f"{one.name}={one.value}" for one in champion.toggles if one.value != before[one.name]]
+    found = whole.ratio if whole is not None and whole.ratio else 1.0
+    print_data("", *rewrite_lines(Owned(found, delta.ratio), name, differing, terminal))
 
 
 def _save(search: Search, name: str, bench: SearchBench) -> None:

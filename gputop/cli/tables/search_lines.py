@@ -15,6 +15,8 @@ from gputop.search.closing import Claim, Closing
 from gputop.search.loop import Now
 from gputop.search.menu import Menu, joint_space
 from gputop.search.progress import Progress
+from gputop.search.residual import Residuals
+from gputop.search.rewrites import Owned
 from gputop.search.score import Stopped
 from gputop.util import units
 
@@ -40,6 +42,13 @@ MENU = (
     Heading("at knees", right=True),
     Heading("bound", right=True, priority=1),
     Heading("starts with"),
+)
+RESIDUAL = (
+    Heading("feature"),
+    Heading("coef", right=True),
+    Heading("lo", right=True),
+    Heading("hi", right=True),
+    Heading("model"),
 )
 FOUND = (
     Heading("site"),
@@ -140,6 +149,38 @@ def diff_lines(
         terminal.paint(f"cell by cell against {name}: {same} of {len(both)} alike", "strong"),
         *table(headings, ((*row, "" if row[1] == row[2] else "differs") for row in rows), terminal.width),
     ]
+
+
+def residual_lines(found: Residuals, terminal: Terminal) -> list[str]:
+    """Port 3: which feature the model misprices, with coefficient and interval; or that none is."""
+    lines = [terminal.paint(f"residual of the term model, {found.cells} measured cells", "strong")]
+    if not found.coefficients:
+        return [*lines, f"not regressed: {found.why}"]
+    rows = []
+    for one in found.coefficients:
+        figures = (f"{value:+.3f}" for value in (one.value, one.lo, one.hi))
+        rows.append((one.feature, *figures, one.direction if one.named else ""))
+    lines += table(RESIDUAL, rows, terminal.width)
+    if not found.named:
+        lines.append("no feature is mispriced: every interval holds 0")
+    for one in found.named:
+        figure = f"coef {one.value:+.2f} [{one.lo:+.2f}, {one.hi:+.2f}]"
+        lines.append(terminal.paint(f"{one.feature}, {figure}, model {one.direction.upper()}", "strong"))
+    return lines
+
+
+def rewrite_lines(owned: Owned, champion: str, differing: Sequence[str], terminal: Terminal) -> list[str]:
+    """Port 5: how far settings went of the way to a champion, and what is left to rewrites."""
+    lines = [terminal.paint(f"the way from the start to {champion}, {units.ratio(owned.champion)}", "strong")]
+    if owned.parameters is None:
+        return [*lines, f"{champion} is no faster than the start: there is no way to share out"]
+    lines.append(
+        f"settings went {units.percent(owned.parameters)} of it ({units.ratio(owned.found)}), "
+        f"rewrites own {units.percent(owned.rewrites)}, in logarithms of time"
+    )
+    if differing:
+        lines.append(f"what {champion} has besides its kernels: {', '.join(differing)}")
+    return lines
 
 
 def _claim(claim: Claim | None) -> tuple[str, str, str]:
