@@ -20,7 +20,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-ver
 # What pip does for a package that it copies: the first start has not to wait for it.
 COMPILE := $(BIN)/python -m compileall -q gputop phases
 
-.PHONY: run test lint compile-all readme gpu-check findings screenshots dist types clean
+.PHONY: run test lint compile-all readme gpu-check findings sweeps policies screenshots dist types clean
 
 run: $(RUN_STAMP) $(if $(EXTRAS),,$(GPU_STAMP))
 	@$(BIN)/gputop $(ARGS)

@@ -22,7 +22,7 @@ from gputop.util import units
 TIE = 0.02
 """|log ratio| up to which two measured kernels of one site are finalists: windows differ by less."""
 MOST_ROUNDS = 3
-"""Closing checks: each but the last may send cells back."""
+"""Of finals, and of closing checks: each check but the last may send cells back."""
 
 Standing = Literal["confirmed", "not confirmed", "tie", "slower", "gone"]
 
@@ -74,9 +74,24 @@ def finalists(progress: Progress) -> dict[str, KernelChoice]:
 
 
 def pair_finalists(search: Search) -> list[Measured]:
-    """Pair every site's finalist with its incumbent again, all in one window; a tie is the incumbent's."""
+    """Pair every site's finalist with its incumbent again, all in one window, and those that it does not decide
+    in another one. A tie is the incumbent's, and so is what no window decides."""
+    windows: list[Measured] = []
     chosen = finalists(search.progress)
-    return search.pair("finals", chosen) if chosen else []
+    for _ in range(MOST_ROUNDS):
+        if not chosen:
+            break
+        found = search.pair("finals", chosen)
+        windows += found
+        undecided = {
+            cell.site: cell.kernel
+            for window in found
+            for cell in window.cells
+            if cell.delta.verdict == "UNRESOLVED"
+        }
+        now = finalists(search.progress)
+        chosen = {site: choice for site, choice in undecided.items() if now.get(site) == choice}
+    return windows
 
 
 def closing_check(search: Search) -> list[Closing]:

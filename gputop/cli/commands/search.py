@@ -137,10 +137,10 @@ def _search(
         bench.narrator.note("stopped: what was measured is in the journal, and --resume goes on with it")
         raise
     _show(search, stop, checks, bench, output, terminal)
-    _compare(search, options, bench, output, terminal)
-    _credit(search, checks, options, bench, output, terminal)
     if options.save:
         _save(search, options.save, bench)
+    _compare(search, options, bench, output, terminal)
+    _credit(search, checks, options, bench, output, terminal)
 
 
 def _show(
@@ -212,9 +212,9 @@ def _credit(
 
     name = CHAMPIONS[bench.opened.device.backend]
     try:
-        champion = bench.client.resolve(with_changes(PlanRequest(name), _without_uses(options)))
-        start = bench.client.resolve(search.menu.request)
-        window = bench.measure(champion.request, start.request)
+        champion = bench.resolve(with_changes(PlanRequest(name), _without_uses(options)))
+        start = bench.resolve(search.menu.request)
+        window = bench.pair(champion.request, start.request)
     except UsageError as error:
         bench.narrator.note(f"no way to {name} is shared out: {error}")
         return
