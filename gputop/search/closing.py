@@ -74,8 +74,8 @@ def finalists(progress: Progress) -> dict[str, KernelChoice]:
 
 
 def pair_finalists(search: Search) -> list[Measured]:
-    """Pair every site's finalist with its incumbent again, all in one window, and those that it does not decide
-    in another one. A tie is the incumbent's, and so is what no window decides."""
+    """Pair every site's finalist with its incumbent again, all in one window; in another one those that this
+    does not decide. A tie is the incumbent's, and so is what no window decides."""
     windows: list[Measured] = []
     chosen = finalists(search.progress)
     for _ in range(MOST_ROUNDS):
