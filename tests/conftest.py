@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +18,13 @@ settings.load_profile("ci" if os.environ.get("CI") else "gputop")
 def data_home(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Workers that tests start keep their windows here, never beside those of whoever runs the tests."""
     os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
+
+
+def pytest_configure() -> None:
+    """Let what tests start be ended by signals: a run in the background ignores some, and so would they."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
