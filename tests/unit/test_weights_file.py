@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gputop.backends.cpu.backend import open_backend
+from gputop.backends.cuda.weights import DeviceWeights
 from gputop.cli import main
 from gputop.model import weights, weights_file
 from gputop.model.workloads import fingerprint, label, with_seq, without_folder
 from gputop.phases import phases
 from gputop.plan.plan_string import parse_word
-from gputop.plan.types import Dims, Workload
+from gputop.plan.types import Dims, Layout, Plan, PlanRequest, Workload
 from gputop.planner.resolver import Resolver
 from gputop.session.prepared_plans import PreparedLanes
 from gputop.util.errors import UsageError
@@ -145,6 +146,29 @@ def test_every_cpu_rung_passes_both_gates_on_a_file(file: Path, rung: str) -> No
     assert {check.site.partition("@")[0] for check in gate.checks} >= {phase.name for phase in phases()} - {
         "qkv"
     }
+
+
+class HostContext:
+    """Takes memory of the host for a device's."""
+
+    def array(self, shape: tuple[int, ...], dtype: Any, what: str) -> NDArray[Any]:
+        return np.full(shape, np.nan, dtype)
+
+    def copy_in(self, array: NDArray[Any], host: NDArray[Any]) -> None:
+        assert array.shape == host.shape
+        array[:] = host
+
+
+@pytest.mark.parametrize("fold", [False, True])
+@pytest.mark.parametrize("layout", ["row", "transposed"])
+def test_a_gpu_is_given_the_files_numbers_in_the_plans_form(file: Path, layout: Layout, fold: bool) -> None:
+    workload = weights_file.with_weights(MODEL, file)
+    plan = Plan("cuda", PlanRequest(""), (), layout=layout, fold=fold)
+    context: Any = HostContext()
+    device = DeviceWeights(context, context, workload, plan, DIMS)
+    for name, layers in weights.effective(weights.master(workload), plan, DIMS).items():
+        for layer, wanted in enumerate(layers):
+            assert np.array_equal(device.array(name, layer), wanted.reshape(-1)), name
 
 
 def test_models_are_told_apart_by_their_weights_and_not_by_where_they_lie(file: Path, tmp_path: Path) -> None:
