@@ -58,7 +58,7 @@ class Dims:
 class WeightsFile:
     """Where a model's weights are read from, and what they are known by."""
 
-    path: str = field(compare=False)
+    path: str = field(compare=False, repr=False)
     sha256: str
     """Of the whole file, in hexadecimal."""
 

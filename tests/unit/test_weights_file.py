@@ -181,6 +181,8 @@ def test_models_are_told_apart_by_their_weights_and_not_by_where_they_lie(file: 
     )
     assert fingerprint(here) == fingerprint(copied) != fingerprint(there)
     assert here == copied != there
+    # Windows that are kept are found by it.
+    assert repr(here) == repr(copied) != repr(there)
     assert len({label(here), label(there), label(MODEL)}) == 3
     kept = without_folder(here).weights
     assert kept is not None
