@@ -20,7 +20,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-ver
 # What pip does for a package that it copies: the first start has not to wait for it.
 COMPILE := $(BIN)/python -m compileall -q gputop phases
 
-.PHONY: run test lint compile-all readme gpu-check findings sweeps policies screenshots dist types clean
+.PHONY: run test lint compile-all readme gpu-check results sweeps policies screenshots dist types clean
 
 run: $(RUN_STAMP) $(if $(EXTRAS),,$(GPU_STAMP))
 	@$(BIN)/gputop $(ARGS)
@@ -59,9 +59,9 @@ sweeps: $(RUN_STAMP)
 policies: $(DEV_STAMP)
 	$(BIN)/python -m gputop.search.policy_trials
 
-# README's results and docs/findings.md, from the recordings that are shipped.
-findings: $(RUN_STAMP)
-	$(BIN)/python -m docs.write_findings
+# README's results, from the recordings that are shipped.
+results: $(RUN_STAMP)
+	$(BIN)/python -m docs.write_results
 
 dist: $(DEV_STAMP)
 	rm -rf dist

@@ -1,6 +1,6 @@
-"""Writes docs/findings.md and the results in README.md from recordings: `make findings`.
+"""Writes the results in README.md from recordings: `make results`.
 
-    python -m docs.write_findings [RECORDING...]
+    python -m docs.write_results [RECORDING...]
 
 Without names it takes every recording shipped with gputop. It states what they hold and nothing else.
 """
@@ -11,50 +11,23 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from docs import findings, story
-from docs.evidence import NOT_MEASURED, Evidence
-from docs.findings import Finding
 from gputop.cli.batch_sweep import rate
 from gputop.cli.tables.ladder_lines import hit_word, other_sites, prediction_words, score_lines
 from gputop.results import recording
 from gputop.results.ladder import LadderEntry
+from gputop.results.prediction_score import score_words
 from gputop.results.recording import Recording
 from gputop.util import units
 from gputop.util.errors import GputopError, UsageError
 
 ROOT = Path(__file__).resolve().parents[1]
-BEGIN = "<!-- results: written by `make findings` -->"
+BEGIN = "<!-- results: written by `make results` -->"
 END = "<!-- end of results -->"
 NO_RECORDING = "No recording is shipped with this version: `gputop record FILE` makes one."
-FEW_PLANS = 6
-"""A recording of no more is told by them."""
-HELD = {True: "yes", False: "no"}
-
 UNTOLD = ("SAME", "UNRESOLVED")
 """Verdicts that a ratio does not tell by lying above or below 1."""
 
 RESULT_COLUMNS = ("#", "rung", "device", "vs before", "vs first", "predicted", "binds", "gate error")
-
-
-def findings_page(recordings: Sequence[Recording]) -> str:
-    """docs/findings.md."""
-    evidence = Evidence(tuple(recordings))
-    lines = [
-        "# Findings",
-        "",
-        "The ladder retraces a campaign of hand-written CUDA on a consumer card (GA102, 34 TFLOP/s in fp32, "
-        "912 GB/s). Its findings, in its own ranking and then from its story, beside what was measured here, "
-        "and last of the rungs that it did not have. "
-        "A finding is held by a rule that is printed with it; where there is no figure, none is guessed.",
-        "",
-        *(f"- {_source(kept)} {_plans(kept)}" for kept in recordings),
-        *([] if recordings else [NO_RECORDING]),
-        "",
-        "Written by `make findings`; edit `docs/findings.py` and `docs/story.py` instead.",
-    ]
-    for finding in (*findings.FINDINGS, *story.FINDINGS):
-        lines += ["", *_section(finding, evidence)]
-    return "\n".join(lines) + "\n"
 
 
 def results_table(recordings: Sequence[Recording]) -> str:
@@ -74,6 +47,7 @@ def results_table(recordings: Sequence[Recording]) -> str:
         *(_markdown_row(_result(*each)) for each in zip(entries, other_sites(entries), strict=True)),
         "",
         *score_lines(entries),
+        *filter(None, [score_words(entries)]),
         *_sweep(kept),
     ]
     return "\n".join(lines).rstrip()
@@ -96,24 +70,10 @@ def main(argv: Sequence[str]) -> int:
         readme = ROOT / "README.md"
         text = with_results(readme.read_text(encoding="utf-8"), results_table(recordings))
     except GputopError as error:
-        print(f"write_findings: {error}", file=sys.stderr)
+        print(f"write_results: {error}", file=sys.stderr)
         return error.exit_code
     readme.write_text(text, encoding="utf-8")
-    (ROOT / "docs" / "findings.md").write_text(findings_page(recordings), encoding="utf-8")
     return 0
-
-
-def _section(finding: Finding, evidence: Evidence) -> Iterator[str]:
-    reading = finding.read(evidence)
-    yield f"## {f'{finding.rank}. ' if finding.rank else ''}{finding.claim.rstrip('.')}"
-    yield ""
-    yield f"- there: {finding.theirs}"
-    yield f"- here: {reading.ours}"
-    undecided = NOT_MEASURED if reading.ours == NOT_MEASURED else "undecided"
-    held = undecided if reading.held is None else HELD[reading.held]
-    yield f"- held: {held} (the rule: {finding.rule})"
-    if reading.why:
-        yield f"- why: {reading.why}"
 
 
 def _source(kept: Recording) -> str:
@@ -124,11 +84,6 @@ def _source(kept: Recording) -> str:
     cut = "" if kept.whole else " It was stopped before its end."
     label = recording.label(kept.header)
     return f"{label[0].upper()}{label[1:]}{driver}{clock}: {kept.header.workload.name}.{cut}"
-
-
-def _plans(kept: Recording) -> str:
-    words = [f"`{plan.word}`" for plan in kept.plans]
-    return f"Plans: {', '.join(words) if len(words) <= FEW_PLANS else len(words)}."
 
 
 def _result(entry: LadderEntry, before: str) -> tuple[str, ...]:
