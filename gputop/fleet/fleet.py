@@ -307,7 +307,8 @@ class Fleet:
     def _addresses(self) -> set[str] | None:
         """Addresses of the workers that the scheduler knows; None if it is gone."""
         try:
-            return set(self._dask.scheduler_info()["workers"])
+            # Some versions list five of them unless told otherwise.
+            return set(self._dask.scheduler_info(n_workers=-1)["workers"])
         except Exception:
             # Dask raises many kinds for a scheduler that left, and all mean the same.
             return None
