@@ -33,7 +33,7 @@ class FleetDevice:
     """A device of the fleet. One is no other's equal: the same hardware may leave and come back."""
 
     number: int
-    """From 1, in the order in which they answered; no number is used twice."""
+    """From 1, by host and place, newcomers last; no number is used twice."""
     address: str
     """Of its Dask worker."""
     met: Met
@@ -116,6 +116,8 @@ class Fleet:
         """By the job's future."""
         self._meeting: dict[Any, str] = {}
         """Address of a worker that was asked for its device, by the future of the answer."""
+        self._lobby: list[tuple[str, Met]] | None = None
+        """Workers that have answered, until all have; None after that."""
         self._known: set[str] = set()
         """Addresses that were asked."""
         self._count = 0
@@ -144,8 +146,13 @@ class Fleet:
         try:
             self._dask.subscribe_topic(self._topic, self._on_event)
             self._meet(self._arrived())
+            self._lobby = []
             while self._meeting:
                 self._step(None)
+            lobby, self._lobby = self._lobby, None
+            # Numbers do not depend on who answers first.
+            for address, met in sorted(lobby, key=lambda pair: (pair[1].order, pair[0])):
+                self._admit(address, met)
             if not self.devices:
                 raise Unavailable(f"None of the workers at {self.address} can measure.")
         except BaseException:
@@ -336,21 +343,31 @@ class Fleet:
             self._meeting[self._send(address, on_worker.meet, self._opening)] = address
 
     def _greet(self, future: Any, address: str) -> None:
-        """Make a worker that has answered a device of the fleet, or say why it is left out."""
+        """Take what a worker says of itself, or say why there is nothing."""
         try:
             met: Met = future.result(timeout=CONNECT_S)
         except Exception as error:
             self._note(f"The Dask worker at {address} is left out: {explained(error, 'it')}")
             return
+        if self._lobby is None:
+            self._admit(address, met)
+        else:
+            self._lobby.append((address, met))
+
+    def _admit(self, address: str, met: Met) -> None:
+        """Make a worker a device of the fleet, or say why it is left out."""
         why_not = self._why_not(met)
         if why_not:
             self._note(f"The Dask worker at {address} is left out: {why_not}.")
             return
+        facts = met.opened.device
+        self._model = self._model or (facts.backend, facts.name)
         self._count += 1
-        self._model = self._model or (met.opened.device.backend, met.opened.device.name)
         device = FleetDevice(self._count, address, met)
         self.devices += (device,)
         self._note(f"{device.name} takes part: {device.place}")
+        if met.opened.note:
+            self._note(f"device {device.number}: {met.opened.note}")
 
     def _why_not(self, met: Met) -> str:
         """Why a worker can't be used, as half a sentence: two on one device would disturb each other."""

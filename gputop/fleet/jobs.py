@@ -43,6 +43,11 @@ class Met:
     opened: Opened
 
     @property
+    def order(self) -> tuple[str, int, tuple[int, ...]]:
+        """By host, then by what the host calls first."""
+        return self.host, self.opened.device.index or 0, self.cores
+
+    @property
     def places(self) -> frozenset[object]:
         """What it measures on: two workers that share a place would disturb each other."""
         device = self.opened.device

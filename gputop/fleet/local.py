@@ -45,9 +45,13 @@ def cpu_shares(count: int) -> tuple[Share, ...]:
 
 
 def gpu_shares(count: int) -> tuple[Share, ...]:
-    """One GPU each. Raise UsageError if there are fewer than workers."""
+    """One GPU each. Raise Unavailable without CUDA, UsageError if there are fewer GPUs than workers."""
+    from gputop.backends.cuda.availability import available
     from gputop.backends.cuda.runtime.devices import visible_devices
 
+    lacking = available()
+    if lacking is not None:
+        raise Unavailable(lacking)
     devices = [device for device in visible_devices() if not device.too_old]
     if count > len(devices):
         raise UsageError(

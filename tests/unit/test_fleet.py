@@ -14,11 +14,13 @@ from typing import Any
 
 import pytest
 
+from gputop.backends.cuda import availability
+from gputop.backends.cuda.runtime.devices import Visible
 from gputop.cli import main
 from gputop.fleet import fleet as fleet_module
 from gputop.fleet.fleet import Fleet, FleetDevice, Outcome, check_address
 from gputop.fleet.jobs import Job, LadderJob, Met, Opening, Pair, PairJob
-from gputop.fleet.local import LocalFleet, cpu_shares
+from gputop.fleet.local import LocalFleet, cpu_shares, gpu_shares
 from gputop.fleet.pairs import PairMeasurer
 from gputop.ipc.protocol import Opened
 from gputop.model.workloads import parse_workload
@@ -26,6 +28,7 @@ from gputop.plan.types import PlanRequest
 from gputop.results import recording
 from gputop.results.records import DeviceFacts
 from gputop.util.errors import UsageError, WorkerLost
+from tests.unit.pretend import pretend_devices
 
 psutil: Any = pytest.importorskip("psutil", reason="Dask is not installed")
 pytest.importorskip("distributed")
@@ -191,6 +194,28 @@ def test_two_workers_that_would_disturb_each_other_share_a_place() -> None:
     assert not met("a", (0,)).places & met("a", (1,)).places
     assert met("a", (0,), "GPU-1").places & met("a", (1,), "GPU-1").places
     assert not met("a", (0,), "GPU-1").places & met("a", (0,), "GPU-2").places
+
+
+def test_each_local_gpu_is_one_workers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    uuids = [f"GPU-00000000-0000-0000-0000-00000000000{n}" for n in range(3)]
+    archs = ("90", "70", "80")
+    listed = [
+        Visible(n, uuid, "A GPU", arch, 1 << 30)
+        for n, (uuid, arch) in enumerate(zip(uuids, archs, strict=True))
+    ]
+    pretend_devices(monkeypatch, listed)
+    monkeypatch.setattr(availability, "available", lambda: None)
+    assert [share.device for share in gpu_shares(2)] == [uuids[0], uuids[2]], "the old one is passed over"
+    with pytest.raises(UsageError, match="2 devices"):
+        gpu_shares(3)
+
+
+def test_without_a_gpu_there_is_no_fleet_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    lacking = availability.available()
+    if lacking is None:
+        pytest.skip("a GPU is here")
+    assert main(["fleet", "calibrate", "--local", "1", "--backend", "cuda"]) == 3
+    assert lacking in capsys.readouterr().err
 
 
 def test_ctrl_c_ends_every_process(tmp_path: Path) -> None:
