@@ -231,7 +231,8 @@ def test_ctrl_c_ends_every_process(tmp_path: Path) -> None:
         started = psutil.Process(process.pid).children(recursive=True)
         assert len(started) >= 2, "a Dask worker and a measuring process"
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(GONE_S) == 130
+        # Amid an import that makes a dataclass, Python ends itself by the signal. Of both a shell says 130.
+        assert process.wait(GONE_S) in (130, -signal.SIGINT)
         assert psutil.wait_procs(started, timeout=GONE_S)[1] == []
         assert "Traceback" not in process.stderr.read()
 
