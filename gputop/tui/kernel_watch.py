@@ -18,6 +18,11 @@ LONGEST_MS = 400
 """How long changes in a row are put together at most."""
 
 
+def is_source(path: str) -> bool:
+    """Whether a file is part of a kernel, and none that an editor keeps beside it while it is open."""
+    return path.endswith(SUFFIXES) and not os.path.basename(path).startswith((".", "#"))
+
+
 class KernelWatch(threading.Thread):
     """Posts the files that were saved together, until it is told to end."""
 
@@ -39,7 +44,7 @@ class KernelWatch(threading.Thread):
         try:
             for changes in watch(
                 self._folder,
-                watch_filter=lambda _, path: path.endswith(SUFFIXES),
+                watch_filter=lambda _, path: is_source(path),
                 debounce=LONGEST_MS,
                 step=QUIET_MS,
                 stop_event=self._end,

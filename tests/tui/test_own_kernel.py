@@ -11,6 +11,7 @@ from gputop.ipc.client import Client
 from gputop.model.workloads import parse_workload
 from gputop.planner.own_kernels.template import template_files
 from gputop.tui.app import GputopApp
+from gputop.tui.kernel_watch import is_source
 from gputop.tui.options import Options
 from tests.tui.screen import text_of, until, until_shown
 
@@ -24,6 +25,15 @@ def source(tmp_path: Path) -> Path:
     for name, text in template_files("w1", "w1", "cpu", "row").items():
         (folder / name).write_text(text)
     return folder / "my_w1.c"
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [("my_w1.cu", True), ("my_w1.toml", True), ("include/tile.cuh", True), ("my_w1.c", True),
+     (".#my_w1.cu", False), ("#my_w1.cu#", False), (".my_w1.cu.swp", False), ("my_w1.cu~", False)],
+)  # fmt: skip
+def test_what_an_editor_keeps_beside_a_source_is_no_save(name: str, counts: bool) -> None:
+    assert is_source(f"/folder/{name}") == counts
 
 
 async def test_each_save_is_answered_and_the_session_lives(
