@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from gputop.plan.types import PlanRequest
@@ -31,6 +32,8 @@ def kernels_built(state: State, reports: tuple[KernelReport, ...]) -> State:
     first = next((report for report in reports if report.trial), reports[0])
     others = tuple(report for report in reports if report is not first)
     state = replace(state, own=OwnKernel(first, others), doing="")
+    for report in reports:
+        state = _forgotten(state, report.kernel)
     return state if first.trial else _without(state, first.kernel)
 
 
@@ -51,6 +54,20 @@ def kernel_lost(state: State, report: KernelReport, why: str) -> State:
     if own is None or own.report != report:
         return state
     return _without(replace(state, own=replace(own, lost=why), doing=""), report.kernel)
+
+
+def _forgotten(state: State, kernel: str) -> State:
+    """Without what was measured of a kernel's plans: its name stands for other code now."""
+
+    def runs_it(*plans: str) -> bool:
+        return any(re.search(rf":{re.escape(kernel)}(/\d+)?(,|$)", plan) for plan in plans)
+
+    return replace(
+        state,
+        seen={plan: summary for plan, summary in state.seen.items() if not runs_it(plan)},
+        pairs={pair: windows for pair, windows in state.pairs.items() if not runs_it(*pair)},
+        pooled={pair: together for pair, together in state.pooled.items() if not runs_it(*pair)},
+    )
 
 
 def _without(state: State, kernel: str) -> State:

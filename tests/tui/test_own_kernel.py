@@ -73,6 +73,13 @@ async def test_each_save_is_answered_and_the_session_lives(
         assert window.comparison is not None
         assert (window.comparison.plan_a, window.comparison.plan_b) == ("cpu-blas", "cpu-blas,w1:my_w1")
         await until_shown(pilot, "binds")
+        assert app.state.pairs
+
+        saved(right.replace("float acc = 0.0f;", "float acc = -0.0f;"))
+        measured = app.state.own
+        await until(pilot, lambda: app.state.own is not measured, "the next trial")
+        assert not app.state.pairs, "windows of the code before would be pooled with those of this"
+        await until_shown(pilot, "✔ PASS")
 
         saved(right.replace("float acc = 0.0f;", "float acc = *(volatile float*)8;"))
         await until_shown(pilot, "SIGSEGV")

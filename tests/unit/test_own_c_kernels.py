@@ -157,15 +157,21 @@ def test_what_is_saved_is_tried_where_the_user_looks_if_it_can(w1: Path) -> None
 def test_what_is_saved_again_replaces_what_was_prepared(w1: Path) -> None:
     session = opened(w1)
     right, wrong = "acc += args->bias[column]", "acc -= args->bias[column]"
-    outcomes = []
+    outcomes, code = [], set()
     for old, new in ((right, wrong), (wrong, right)):
         edit(w1 / "my_w1.c", old, new)
         (report,) = session.rebuild(parse_word("cpu-blas,w1:my_w1"), None, ("my_w1.c",))
         assert report.base == BASE
         assert report.trial is not None
         outcomes.append(session.check(report.trial).ok)
+    edit(w1 / "my_w1.c", "float acc = 0.0f;", "float acc = -0.0f;")
+    for _ in range(2):
+        rows = session.measure(parse_word("cpu-blas,w1:my_w1"), seconds=0.02).lanes[0].rows
+        code.add(next(row.cubin for row in rows if row.phase == "w1"))
+        session.rebuild(BASE, None, ("my_w1.c",))
     session.close()
     assert outcomes == [False, True]
+    assert len(code - {None}) == 2, "a time does not say of which code it is"
 
 
 def test_each_save_that_cant_be_tried_says_why(w1: Path) -> None:

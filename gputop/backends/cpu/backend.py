@@ -131,6 +131,7 @@ class CpuBackend:
             last_pass=self._last_pass,
             timer_floor_s=self.timer_floor_s,
             table={step.kernel.name: self._bind_of(step.kernel) for step in steps},
+            digests={step.kernel.name: self._digest(step.kernel) for step in steps if step.kernel.record},
             deadline_s=own_kernels.deadline_s(self._registry.work(self._sites(plan, dims), dims)),
         )
         self._prepared.append(prepared)
@@ -150,6 +151,10 @@ class CpuBackend:
         if kernel.record:
             return own_kernels.bind_of(kernel, self._registry.kernels_dir, self.workload.dims.activation)
         return function_of(kernel)
+
+    def _digest(self, kernel: Kernel) -> str:
+        folder, activation = self._registry.kernels_dir, self.workload.dims.activation
+        return own_kernels.code_digest(kernel, folder, activation)
 
     def _sites(self, plan: Plan, dims: Dims) -> tuple[Site, ...]:
         return self._registry.sites(dims, plan.prune, plan.fold)

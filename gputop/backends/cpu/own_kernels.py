@@ -68,6 +68,13 @@ def bind_of(kernel: Kernel, folder: Path, activation: Activation) -> Bind:
     return functools.partial(_bind, kernel, function)
 
 
+def code_digest(kernel: Kernel, folder: Path, activation: Activation) -> str:
+    """Return which code a time of the kernel belongs to: 12 digits, as those of a CUBIN."""
+    text = read_input_text(folder / kernel.source, "kernel source", MOST_SOURCE_BYTES)
+    parts = (COMPILER, *OPTIONS, FUNCTIONS[activation].macro, text)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
 def compiled(source: Path, name: str, activation: Activation) -> ctypes.CDLL:
     """Return the library that a source makes; `name` is how messages call it.
 

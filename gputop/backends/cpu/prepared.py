@@ -82,13 +82,15 @@ class CpuPrepared:
         last_pass: LastPass,
         timer_floor_s: float,
         table: Mapping[str, Bind],
+        digests: Mapping[str, str],
         deadline_s: float,
     ) -> None:
         """`kept_steps`: the same steps with a buffer for each layer.
 
         `timed_tokens`: the batches [batch, seq] that timed passes take in turn. `last_pass` is shared by all
         plans on this machine; `timer_floor_s`: step and spread of its clock. `table`: kernel -> the function
-        that binds it; `deadline_s`: what the first run of a user's own kernel may take.
+        that binds it; `digests`: a user's own kernel -> which code it is; `deadline_s`: what the first run of
+        such a kernel may take.
 
         Raise DeviceLost, naming it, for such a kernel that does not end.
         """
@@ -106,6 +108,7 @@ class CpuPrepared:
         self._token_set = 0
         """Which of them the next timed pass takes."""
         self._table = table
+        self._digests = digests
         self._memory = Memory(plan, dims, weights, keep_layers=False)
         self._bound = self._bind(steps, self._memory)
         if any(step.kernel.record for step in steps):
@@ -205,11 +208,12 @@ class CpuPrepared:
     def facts(self) -> tuple[LaunchInfo, ...]:
         """A launch is one NumPy call."""
         kernels: dict[str, str] = {}
+        cubins = {step.site: self._digests.get(step.kernel.name) for step in self.steps}
         launches: dict[str, int] = {}
         for step, calls in zip(self.steps, self._bound, strict=True):
             kernels[step.site] = str(step.choice)
             launches[step.site] = launches.get(step.site, 0) + len(calls)
-        return tuple(LaunchInfo(site, kernels[site], launches[site]) for site in kernels)
+        return tuple(LaunchInfo(site, kernels[site], launches[site], cubin=cubins[site]) for site in kernels)
 
     def tuned(self) -> tuple[Tuned, ...]:
         return ()

@@ -63,11 +63,11 @@ def _outcome(own: OwnKernel) -> Text:
 
 
 def _verdict(state: State, report: KernelReport) -> Iterator[Text]:
-    """By the last window, if it paired the kernel with what it would replace."""
-    window, pair = state.window, state.shot.pair if state.shot else None
-    if window is None or pair is None or pair.current != report.trial or window.comparison is None:
+    """By the windows that paired the kernel with what it would replace."""
+    window, pair, compared = state.window, state.shot.pair if state.shot else None, state.comparison
+    if window is None or pair is None or pair.current != report.trial or compared is None:
         return
-    deltas = (window.comparison.at(report.site), window.comparison.get("device"))
+    deltas = (compared.at(report.site), compared.get("device"))
     yield from (_paired(delta) for delta in deltas if delta is not None)
     rows = [lane.rows for lane in (window.lane("pinned"), window.lane("current")) if lane]
     bound = [_bound(row) for lane in rows for row in lane if row.phase == report.site]
