@@ -113,6 +113,12 @@ class Search:
         (number,) = self._numbers(1)
         return list(self._windows([Trial(number, self.menu.start, candidates)], {}, "closing"))
 
+    def without(self, site: str) -> list[Measured]:
+        """Measure the table beside the same with the plan's own kernel back at one site."""
+        (number,) = self._numbers(1)
+        back = {**self.progress.table, site: self.menu.start[site]}
+        return list(self._windows([Trial(number, back, {site: self.progress.table[site]})], {}, "ablation"))
+
     def add(self, line: Line) -> None:
         """Write a line, then know it."""
         self._sink.add(line)

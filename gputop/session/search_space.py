@@ -32,16 +32,20 @@ def search_space(bench: SessionContext, request: PlanRequest, say: Say) -> Searc
     if plan.peer:
         raise UsageError(f"{plan.word} is {plan.peer}'s own pass: no kernel of it can be chosen.")
     say(f"listing what can stand at each site of {plan.word}")
-    machine = bench.machine(say, Health())
-    clocks = (item.clock_hz for item in machine.ceilings.items)
-    machine = replace(machine, clock_hz=next((clock for clock in clocks if clock), None))
-    dims = bench.dims(plan)
+    machine, dims = pricing_machine(bench, say), bench.dims(plan)
     tasks = bench.catalog.site_tasks(plan, dims)
     fused = {site for site, choice in plan.dispatch if bench.catalog.kernel(choice.kernel).fuses}
     sites = tuple(
         _site_space(bench, plan, dims, task, machine) for name, task in tasks.items() if name not in fused
     )
     return SearchSpace(plan.word, plan.request, sites)
+
+
+def pricing_machine(bench: SessionContext, say: Say) -> Machine:
+    """Return the device at the clock that its ceilings were measured at."""
+    machine = bench.machine(say, Health())
+    clocks = (item.clock_hz for item in machine.ceilings.items)
+    return replace(machine, clock_hz=next((clock for clock in clocks if clock), None))
 
 
 def _site_space(bench: SessionContext, plan: Plan, dims: Dims, task: Task, machine: Machine) -> SiteSpace:

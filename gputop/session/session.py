@@ -24,6 +24,7 @@ from gputop.session.kernel_trial import rebuild
 from gputop.session.ladder_window import measure_ladder
 from gputop.session.sampling import Stop
 from gputop.session.search_space import search_space
+from gputop.session.search_start import startable
 from gputop.session.window import WindowRequest, measure_window
 from gputop.util.errors import Unavailable, UsageError
 
@@ -141,7 +142,7 @@ class Session:
 
     def search_space(self, request: PlanRequest, say: Say = _silent) -> SearchSpace:
         """All that a search may choose from at the sites of a plan, priced by the term model."""
-        return search_space(self._bench, request, say)
+        return search_space(self._bench, startable(self._bench, request, say), say)
 
     def measure(
         self,

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GPUTOP = (sys.executable, "-m", "gputop")
 SEARCH = (
     *("search", "--backend", "cpu", "--workload", "tiny", "--budget", "12"),
-    *("--seconds", "0.05", "--efficiency", "1", "--together", "1"),
+    *("--seconds", "0.05", "--efficiency", "1", "--together", "1", "--ablate", "1"),
 )
 FAULTY = """
 import os

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gputop.plan.types import KernelChoice
 from gputop.results.records import Delta
+from gputop.search.ablation import ablate
 from gputop.search.closing import closing_check, pair_finalists
 from gputop.search.journal import Line, Measured
 from gputop.search.loop import Search
@@ -154,3 +155,19 @@ def test_each_candidate_has_its_incumbent_in_the_same_window() -> None:
         for cell in window.cells:
             assert cell.incumbent == table[cell.site]
             table[cell.site] = cell.kernel if cell.accepted else table[cell.site]
+
+
+def test_an_accepted_cell_is_worth_what_its_own_pairs_say_and_the_claim_stands_beside_it() -> None:
+    search = Search(menu(TIMES), device(8), Kept(), RULES)
+    search.run()
+    table = dict(search.progress.table)
+    found = {one.site: one for one in ablate(search, 3)}
+    assert set(found) == set(search.progress.changed)
+    for site, one in found.items():
+        assert one.windows == 3
+        assert one.effect is not None
+        assert one.effect.verdict == "FASTER"
+        own_s, kernel_s = TIMES[site]["own"], TIMES[site][str(table[site])]
+        assert one.effect.ratio == pytest.approx(own_s / kernel_s, rel=0.01)
+        assert one.claimed == pytest.approx(own_s / kernel_s, rel=0.02)
+    assert search.progress.table == table, "an ablation changes nothing"

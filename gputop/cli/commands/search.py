@@ -57,6 +57,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against", metavar="RUNG", help="a rung to pair the found table with at the end (default: by hand)"
     )
+    parser.add_argument(
+        "--ablate", type=int, default=2, metavar="N",
+        help="windows in which each accepted cell is taken out of the table and paired with it (default 2)",
+    )  # fmt: skip
     parser.add_argument("--save", metavar="NAME", help="keep the found table as a rung of this device")
     parser.add_argument("--journal", metavar="FILE", help="where every measurement is kept as it is made")
     parser.add_argument("--resume", action="store_true", help="go on with the search that was stopped last")
@@ -120,6 +124,9 @@ def _search(
     terminal: Terminal,
 ) -> None:
     from gputop.cli.search_journal import progress_of
+    from gputop.cli.tables.search_lines import ablation_lines
+    from gputop.cli.terminal import print_data
+    from gputop.search.ablation import ablate
     from gputop.search.closing import closing_check, pair_finalists
 
     stop: Stopped | None = None
@@ -139,6 +146,11 @@ def _search(
     _show(search, stop, checks, bench, output, terminal)
     if options.save:
         _save(search, options.save, bench)
+    if options.ablate > 0 and search.progress.changed:
+        bench.narrator.note("the ablation: each accepted cell taken out of the table")
+        ablations = ablate(search, options.ablate)
+        if output.shows_table:
+            print_data("", *ablation_lines(ablations, terminal))
     _compare(search, options, bench, output, terminal)
     _credit(search, checks, options, bench, output, terminal)
 

@@ -11,6 +11,7 @@ from gputop.cli.terminal import Terminal
 from gputop.plan.types import KernelChoice
 from gputop.results.schemas import SEARCH, search_records
 from gputop.results.search_result import OF_STRUCK, OF_TABLE, SearchResult
+from gputop.search.ablation import Ablation
 from gputop.search.closing import Claim, Closing
 from gputop.search.loop import Now
 from gputop.search.menu import Menu, joint_space
@@ -49,6 +50,15 @@ RESIDUAL = (
     Heading("lo", right=True),
     Heading("hi", right=True),
     Heading("model"),
+)
+ABLATION = (
+    Heading("site"),
+    Heading("cell", priority=1),
+    Heading("claimed", right=True),
+    Heading("effect", right=True),
+    Heading("verdict"),
+    Heading("of the pass", right=True, priority=2),
+    Heading("windows", right=True, priority=3),
 )
 FOUND = (
     Heading("site"),
@@ -181,6 +191,28 @@ def rewrite_lines(owned: Owned, champion: str, differing: Sequence[str], termina
     if differing:
         lines.append(f"what {champion} has besides its kernels: {', '.join(differing)}")
     return lines
+
+
+def ablation_lines(ablations: Sequence[Ablation], terminal: Terminal) -> list[str]:
+    """What the search claims of each accepted cell, beside what the cell does when it alone is exchanged."""
+    rows = (
+        (
+            one.site,
+            str(one.kernel),
+            units.ratio(one.claimed),
+            units.ratio_within(one.effect.ratio, one.effect.ratio_lo, one.effect.ratio_hi)
+            if one.effect
+            else units.UNKNOWN,
+            one.effect.verdict if one.effect else "",
+            units.signed_seconds(one.whole.delta_s) if one.whole else units.UNKNOWN,
+            str(one.windows),
+        )
+        for one in ablations
+    )
+    return [
+        terminal.paint("ablation: each accepted cell alone, claim beside paired effect", "strong"),
+        *table(ABLATION, rows, terminal.width),
+    ]
 
 
 def _claim(claim: Claim | None) -> tuple[str, str, str]:
