@@ -40,7 +40,8 @@ def results_table(recordings: Sequence[Recording]) -> str:
     intervals = "with 99 % intervals" if known else "of too few rounds for intervals"
     lines = [
         f"{_source(kept)} All of one window; ratios are paired, {intervals}; `vs before` is against the row "
-        "above where it names no rung; a batch is compared by the time of one sequence.",
+        "above where it names no rung; a batch is compared by the time of one sequence. One card: another "
+        "may differ by more than an interval says.",
         "",
         _markdown_row(RESULT_COLUMNS),
         _markdown_row(["---"] * len(RESULT_COLUMNS)),

@@ -41,6 +41,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--batches", type=batch_list, metavar="1,2,4", help="one rung at these batches (which: --rung)"
     )
+    which.add_argument(
+        "--replay",
+        nargs="+",
+        metavar="FILE|NAME",
+        help="measure nothing: pool the ladders of recordings, one of each card",
+    )
     parser.add_argument(
         "--routing",
         action="store_true",
@@ -57,6 +63,8 @@ def _run(options: argparse.Namespace) -> int:
 
     _check(options)
     output = Output.of(options)
+    if options.replay:
+        return _pool_recorded(options.replay, output)
     with WorkerSession(options) as bench:
         if bench.opened.device.recording:
             _check_recorded(bench.opened.device.recording, options)
@@ -77,7 +85,30 @@ def _run(options: argparse.Namespace) -> int:
     return exit_code_of(entry.gate for entry in ladder.entries if entry.gate.status != "unchecked")
 
 
+def _pool_recorded(names: Sequence[str], output: Output) -> int:
+    """Show the ladders of several cards beside each other, and what they say together."""
+    from gputop.cli.recorded_ladders import recorded_ladders
+    from gputop.cli.tables.fleet_lines import fleet_lines
+    from gputop.cli.terminal import Terminal, print_data
+    from gputop.results import export
+    from gputop.results.fleet_pooling import ladder_rows
+
+    ladders = recorded_ladders(names)
+    rows = ladder_rows(ladders)
+    if output.shows_table:
+        print_data(*fleet_lines(rows, Terminal.of(sys.stdout)))
+    output.write(export.fleet_csv(rows), export.fleet_json(rows))
+    return exit_code_of(
+        entry.gate
+        for placed in ladders
+        for entry in placed.result.entries
+        if entry.gate.status != "unchecked"
+    )
+
+
 def _check(options: argparse.Namespace) -> None:
+    if options.replay and options.routing:
+        raise UsageError("--replay measures nothing: leave --routing out.")
     if options.rung and options.batches is None:
         raise UsageError("--rung names the plan of --batches; a ladder's rungs are named by --rungs A,B,C.")
     if options.batches is not None:
@@ -214,6 +245,7 @@ COMMAND = Command(
         "gputop ladder --attribute cpu-blas..cpu-pruned",
         "gputop ladder --rungs cpu-pruned --routing",
         "gputop ladder --batches 1,2,4,8 --rung cpu-pruned",
+        "gputop ladder --replay h200 h200-copy-engine",
     ),
     add_arguments=_add_arguments,
     run=_run,
