@@ -20,6 +20,8 @@ CONTROL = re.compile(
 )
 UNFINISHED = re.compile(r"\x1b(\[[?<>=]?[0-9;:]*[ $]?|[P\]_^][^\x07]*|[()]?)?$")
 PATIENCE_S = 60.0
+ANSWER_S = 1.0
+"""How long after a key its answer may begin."""
 
 
 class Screen:
@@ -113,6 +115,18 @@ class Program:
     def press(self, keys: str) -> None:
         os.write(self._ours, keys.encode())
 
+    def answer_s(self, keys: str, quiet_s: float) -> float | None:
+        """Press keys; return how long until it had written all that it answers, None if it wrote nothing.
+
+        The answer is whole after `quiet_s` without a byte; what does not begin within a second is none.
+        """
+        begun = time.perf_counter()
+        self.press(keys)
+        answered = None
+        while self._read(ANSWER_S if answered is None else quiet_s):
+            answered = time.perf_counter() - begun
+        return answered
+
     def until(self, condition: Callable[[], bool], what: str) -> None:
         """Read until the condition holds."""
         deadline = time.monotonic() + PATIENCE_S
@@ -164,8 +178,8 @@ class Program:
         if not self._gone:
             self.hang_up()
 
-    def _read(self) -> bool:
-        ready, _, _ = select.select([self._ours], [], [], 0.05)
+    def _read(self, patience_s: float = 0.05) -> bool:
+        ready, _, _ = select.select([self._ours], [], [], patience_s)
         if ready:
             text = self._decoder.decode(os.read(self._ours, 65536))
             self.output += text
