@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
 from time import perf_counter
 
-from benchmarks.started import GATE, LIVE, calibrated_homes, load_line, report, started
+from benchmarks.started import GATE, LIVE, calibrated_homes, cpu_seconds, load_line, report, started
 from tests.tui.terminal import Program
 
 WATCHED_S = 20.0
@@ -36,18 +34,12 @@ def main() -> int:
 
 def _watched(program: Program) -> tuple[float, int, float]:
     """Return (CPU seconds of the screen's process, bytes that it wrote, seconds)."""
-    begun, cpu_s, sent = perf_counter(), _cpu_s(program.process.pid), len(program.output.encode())
+    begun, cpu_s, sent = perf_counter(), cpu_seconds(program.process.pid), len(program.output.encode())
     end = begun + WATCHED_S
     program.until(lambda: perf_counter() >= end, "the end of watching")
     return (
-        _cpu_s(program.process.pid) - cpu_s, len(program.output.encode()) - sent, perf_counter() - begun
+        cpu_seconds(program.process.pid) - cpu_s, len(program.output.encode()) - sent, perf_counter() - begun
     )  # fmt: skip
-
-
-def _cpu_s(pid: int) -> float:
-    """Return user and system seconds of a process, without its children's (proc(5), fields 14 and 15)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

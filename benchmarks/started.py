@@ -50,3 +50,9 @@ def report(name: str, value: float, most: float, unit: str) -> bool:
 def load_line() -> str:
     """Return what else runs here: a figure of a busy machine is an upper bound."""
     return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return user and system seconds of a process, without its children's (proc(5), fields 14 and 15)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
