@@ -27,7 +27,7 @@ NO_RECORDING = "No recording is shipped with this version: `gputop record FILE` 
 UNTOLD = ("SAME", "UNRESOLVED")
 """Verdicts that a ratio does not tell by lying above or below 1."""
 
-RESULT_COLUMNS = ("#", "rung", "device", "vs before", "vs first", "predicted", "binds", "gate error")
+RESULT_COLUMNS = ("#", "rung", "device", "wall", "vs before", "vs first", "predicted", "binds", "gate error")
 
 
 def results_table(recordings: Sequence[Recording]) -> str:
@@ -40,8 +40,8 @@ def results_table(recordings: Sequence[Recording]) -> str:
     intervals = "with 99 % intervals" if known else "of too few rounds for intervals"
     lines = [
         f"{_source(kept)} All of one window; ratios are paired, {intervals}; `vs before` is against the row "
-        "above where it names no rung; a batch is compared by the time of one sequence. One card: another "
-        "may differ by more than an interval says.",
+        "above where it names no rung, by the device; `wall` is the pass as used, host included; a batch is "
+        "compared by the time of one sequence. One card: another may differ by more than an interval says.",
         "",
         _markdown_row(RESULT_COLUMNS),
         _markdown_row(["---"] * len(RESULT_COLUMNS)),
@@ -91,11 +91,12 @@ def _result(entry: LadderEntry, before: str) -> tuple[str, ...]:
     """One line of the table; without a time, the reason stands in its place. `before`: of `elsewhere`."""
     if not entry.device_s:
         reason = (entry.gate.where or entry.status).replace("|", "/")
-        return (str(entry.number), f"`{entry.rung}`", reason, "", "", _predicted(entry), "", "")
+        return (str(entry.number), f"`{entry.rung}`", reason, "", "", "", _predicted(entry), "", "")
     return (
         str(entry.number),
         f"`{entry.rung}`",
         units.seconds(entry.device_s),
+        f"{units.seconds(entry.wall_s)}{', host-bound' if entry.host_bound else ''}",
         _against_before(entry, before),
         units.ratio(entry.ratio_first),
         _predicted(entry),

@@ -59,7 +59,7 @@ def test_the_results_are_those_of_the_recording(kept: Recording) -> None:
     for rung in kept.ladder.entries:
         assert f"| `{rung.rung}` | {units.seconds(rung.device_s)} |" in table
     assert table.count("\n| 1 |") == 1, "no line for batch 1"
-    assert {line.count("|") for line in table.splitlines() if "`cpu-" in line} == {9}
+    assert {line.count("|") for line in table.splitlines() if "`cpu-" in line} == {10}
 
 
 def test_the_results_name_the_rung_that_a_ratio_is_against_where_it_is_not_the_row_above(
