@@ -28,6 +28,7 @@ APPENDED: dict[str, tuple[str, ...]] = {
     "inspect": (),
     "list": (),
     "replay": (),
+    "whatif": (),
 }
 """What a command gets so that it is quick and needs no GPU."""
 SERVES_UNTIL_STOPPED = frozenset({"serve", "fleet"})
