@@ -41,6 +41,12 @@ class SavedRung(msgspec.Struct, frozen=True, kw_only=True):
     uses: dict[str, str]
     """Site -> kernel."""
 
+    @property
+    def idea(self) -> str:
+        """Where it comes from, in a sentence."""
+        start = PlanRequest(self.before, tuple(self.sets.items()))
+        return f"Found by a search from {start} on {self.device}, {self.workload}, {self.time_utc[:10]}."
+
 
 @dataclass(frozen=True, slots=True)
 class Saved:
@@ -84,14 +90,8 @@ def check_name(name: str, known: Sequence[str]) -> None:
 def saved_for(registry: Registry, backend: str, device: str) -> Saved:
     """Return the rungs that were saved for a device. A file that gives none costs itself alone."""
     ours = {rung.id for rung in registry.rungs}
-    kept: list[tuple[Path, SavedRung]] = []
     rungs: list[Rung] = []
-    unread: dict[str, str] = {}
-    for file in _files():
-        try:
-            kept.append((file, decode_json(_decoder, read_input(file, "saved rung", MOST_BYTES))))
-        except (UsageError, BrokenJson) as error:
-            unread[str(file)] = str(error).rstrip(".")
+    kept, unread = read_all()
     # One may be the change of another that was saved before it.
     for file, saved in sorted(kept, key=lambda pair: pair[1].time_utc):
         if (saved.backend, saved.device) != (backend, device) or saved.name in ours:
@@ -101,6 +101,18 @@ def saved_for(registry: Registry, backend: str, device: str) -> Saved:
         except UsageError as error:
             unread[str(file)] = str(error).rstrip(".")
     return Saved(tuple(rungs), unread)
+
+
+def read_all() -> tuple[list[tuple[Path, SavedRung]], dict[str, str]]:
+    """Return what was saved for any device, with its file; and file -> why, of those that can't be read."""
+    kept: list[tuple[Path, SavedRung]] = []
+    unread: dict[str, str] = {}
+    for file in _files():
+        try:
+            kept.append((file, decode_json(_decoder, read_input(file, "saved rung", MOST_BYTES))))
+        except (UsageError, BrokenJson) as error:
+            unread[str(file)] = str(error).rstrip(".")
+    return kept, unread
 
 
 def _rung(registry: Registry, kept: SavedRung) -> Rung:
@@ -115,8 +127,7 @@ def _rung(registry: Registry, kept: SavedRung) -> Rung:
         id=kept.name,
         number=before.number,
         backend=kept.backend,
-        idea=f"Found by a search from {PlanRequest(kept.before, tuple(kept.sets.items()))} on {kept.device}, "
-        f"{kept.workload}, {kept.time_utc[:10]}.",
+        idea=kept.idea,
         before=kept.before,
         fields=fields,
         use=tuple(kept.uses.items()),

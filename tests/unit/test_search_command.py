@@ -163,6 +163,8 @@ def test_the_saved_table_is_a_rung_of_this_device(
     tiny = ("--backend", "cpu", "--workload", "tiny", "--seconds", "0.05")
     done = gputop(env, "run", *tiny, "--rung", "mine", "--csv", "-")
     assert done.returncode == 0, done.stderr
+    listed = gputop(env, "list", "rungs", "--backend", "cpu").stdout
+    assert re.search(r"mine +cpu +saved +Found by a search from cpu-loops on .*, tiny, ", listed)
     ran = {row["phase"]: row["kernel"] for row in csv.DictReader(io.StringIO(done.stdout)) if row["kernel"]}
     assert ran == {row["site"]: row["kernel"] for row in resumed[1] if row["stage"] == "table"}
 
@@ -189,6 +191,7 @@ def test_a_journal_of_another_search_is_refused(env: dict[str, str], home: Path,
         (("--save", "cpu-blas"), "a rung that comes with gputop"),
         (("--save", "no name"), "is no name for a rung"),
         (("--efficiency", "2"), "is no efficiency"),
+        (("--ablate", "-1"), "-1 is too small"),
     ],
 )
 def test_what_cannot_be_is_known_before_anything_is_measured(words: tuple[str, ...], sentence: str) -> None:

@@ -21,11 +21,19 @@ Lines = tuple[Sequence[str], Iterable[Sequence[str]]]
 
 
 def _rungs(options: argparse.Namespace) -> Lines:
-    rows = (
+    from gputop.planner.saved_rungs import read_all
+
+    rows: list[Sequence[str]] = [
         (str(rung.number), rung.id, rung.backend, rung.kind, _prediction(rung.prediction), rung.idea)
         for backend in _backends(options)
         for rung in _catalog(options).rungs_of(backend)
-    )
+    ]
+    saved, _ = read_all()
+    rows += [
+        ("", rung.name, rung.backend, "saved", "", rung.idea)
+        for _, rung in saved
+        if rung.backend in _backends(options)
+    ]
     return ("#", "rung", "backend", "kind", "predicted", "idea"), rows
 
 

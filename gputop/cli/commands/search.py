@@ -16,7 +16,7 @@ from gputop.cli.options import (
     whole_number,
     with_changes,
 )
-from gputop.util.errors import UsageError, unknown_name
+from gputop.util.errors import GputopError, UsageError, unknown_name
 
 if TYPE_CHECKING:
     from gputop.cli.output import Output
@@ -58,7 +58,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--against", metavar="RUNG", help="a rung to pair the found table with at the end (default: by hand)"
     )
     parser.add_argument(
-        "--ablate", type=int, default=2, metavar="N",
+        "--ablate", type=_count, default=2, metavar="N",
         help="windows in which each accepted cell is taken out of the table and paired with it (default 2)",
     )  # fmt: skip
     parser.add_argument("--save", metavar="NAME", help="keep the found table as a rung of this device")
@@ -137,8 +137,8 @@ def _search(
         pair_finalists(search)
         bench.narrator.note("the closing check: the found table beside the plan's own")
         checks = closing_check(search)
-    except KeyboardInterrupt:
-        # It may have come between a line's way to the disk and its way into what is known.
+    except (KeyboardInterrupt, GputopError):
+        # An interrupt may have come between a line's way to the disk and its way into what is known.
         search.progress = progress_of(journal.path, search.menu)
         _show(search, stop, checks, bench, output, terminal)
         bench.narrator.note("stopped: what was measured is in the journal, and --resume goes on with it")
@@ -146,13 +146,14 @@ def _search(
     _show(search, stop, checks, bench, output, terminal)
     if options.save:
         _save(search, options.save, bench)
-    if options.ablate > 0 and search.progress.changed:
+    if options.ablate and search.progress.changed:
         bench.narrator.note("the ablation: each accepted cell taken out of the table")
         ablations = ablate(search, options.ablate)
         if output.shows_table:
             print_data("", *ablation_lines(ablations, terminal))
-    _compare(search, options, bench, output, terminal)
-    _credit(search, checks, options, bench, output, terminal)
+    if output.shows_table:
+        _compare(search, options, bench, terminal)
+        _credit(search, checks, options, bench, terminal)
 
 
 def _show(
@@ -185,9 +186,7 @@ def _show(
     output.write(export.search_csv(result), export.search_json(result))
 
 
-def _compare(
-    search: Search, options: argparse.Namespace, bench: SearchBench, output: Output, terminal: Terminal
-) -> None:
+def _compare(search: Search, options: argparse.Namespace, bench: SearchBench, terminal: Terminal) -> None:
     """The found table beside the one that was chosen by hand: cell by cell, and paired in one window."""
     from gputop.cli.tables.search_lines import diff_lines
     from gputop.cli.terminal import print_data
@@ -203,9 +202,8 @@ def _compare(
             raise
         bench.narrator.note(f"not paired with {name}: {error}")
         return
-    if output.shows_table:
-        print_data("", *diff_lines(search.progress.table, dict(reference.plan.dispatch), name, terminal))
-        print_data(window.verdict)
+    print_data("", *diff_lines(search.progress.table, dict(reference.plan.dispatch), name, terminal))
+    print_data(window.verdict)
 
 
 def _credit(
@@ -213,7 +211,6 @@ def _credit(
     checks: Sequence[Closing],
     options: argparse.Namespace,
     bench: SearchBench,
-    output: Output,
     terminal: Terminal,
 ) -> None:
     """How far the table went of the way to the backend's champion, and what is left to rewrites."""
@@ -232,7 +229,7 @@ def _credit(
         return
     delta = window.comparison.get("device") if window.comparison else None
     whole = checks[-1].whole if checks else None
-    if delta is None or delta.ratio is None or not output.shows_table:
+    if delta is None or delta.ratio is None:
         return
     before = {toggle.name: toggle.value for toggle in start.toggles}
     differing = [f"{one.name}={one.value}" for one in champion.toggles if one.value != before[one.name]]
@@ -304,6 +301,11 @@ def _begun(options: argparse.Namespace, bench: SearchBench, menu: Menu) -> Begun
 def _without_uses(options: argparse.Namespace) -> argparse.Namespace:
     """The options of a plan whose kernels stay as its rung has them."""
     return argparse.Namespace(**{**vars(options), "uses": []})
+
+
+def _count(text: str) -> int:
+    """A whole number from 0 up."""
+    return 0 if text == "0" else whole_number(text)
 
 
 def _share(text: str) -> float:
