@@ -59,7 +59,7 @@ sweeps: $(RUN_STAMP)
 policies: $(DEV_STAMP)
 	$(BIN)/python -m gputop.search.policy_trials
 
-# README's results, from the recordings that are shipped.
+# README's results and docs/model.md, from the recordings that are shipped.
 results: $(RUN_STAMP)
 	$(BIN)/python -m docs.write_results
 

@@ -1,4 +1,4 @@
-"""Writes the results in README.md from recordings: `make results`.
+"""Writes the results in README.md, and docs/model.md, from recordings: `make results`.
 
     python -m docs.write_results [RECORDING...]
 
@@ -11,12 +11,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from docs.model import model_page
 from gputop.cli.batch_sweep import rate
 from gputop.cli.tables.ladder_lines import hit_word, other_sites, prediction_words, score_lines
 from gputop.results import recording
 from gputop.results.ladder import LadderEntry
 from gputop.results.prediction_score import score_words
 from gputop.results.recording import Recording
+from gputop.results.row_figures import binds_words
+from gputop.session.recorded_model import remodelled
 from gputop.util import units
 from gputop.util.errors import GputopError, UsageError
 
@@ -67,13 +70,15 @@ def main(argv: Sequence[str]) -> int:
     """Exit code 0, or that of the fault, told on stderr."""
     try:
         paths = [recording.locate(word) for word in argv] or list(recording.shipped().values())
-        recordings = [recording.read(path) for path in paths]
+        kept = {path.stem: recording.read(path) for path in paths}
+        recordings = [remodelled(each) for each in kept.values()]
         readme = ROOT / "README.md"
         text = with_results(readme.read_text(encoding="utf-8"), results_table(recordings))
     except GputopError as error:
         print(f"write_results: {error}", file=sys.stderr)
         return error.exit_code
     readme.write_text(text, encoding="utf-8")
+    (ROOT / "docs" / "model.md").write_text(model_page(kept), encoding="utf-8")
     return 0
 
 
@@ -100,7 +105,7 @@ def _result(entry: LadderEntry, before: str) -> tuple[str, ...]:
         _against_before(entry, before),
         units.ratio(entry.ratio_first),
         _predicted(entry),
-        entry.binds or "",
+        binds_words(entry, ""),
         units.scientific(entry.gate.pass_error),
     )
 

@@ -10,8 +10,8 @@ import numpy as np
 from gputop.model import activations
 from gputop.phases import rounding
 from gputop.phases.sites import in_every_layer
-from gputop.plan.traffic import Work
 from gputop.plan.types import WORD_BYTES, Dims, Math, Phase, Plan, Rounded, Site, Task
+from gputop.plan.work import Work
 from gputop.util.heartbeat import beat
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop.phases.gemm_cpu import ONE_CORE, blas_pipe
-from gputop.plan.traffic import Traffic
+from gputop.plan.launch_shape import LaunchShape, call_shape
 from gputop.plan.types import Dims, Kernel, Plan, Task
 
 
@@ -12,12 +12,12 @@ def _flops(task: Task, dims: Dims) -> float:
     return float(4 * scores * dims.d_model + 6 * scores * dims.heads)
 
 
-def _loops_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
-    return Traffic(flops=_flops(tasks[0], dims), pipe=ONE_CORE)
+def _loops_shapes(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
+    return (call_shape(_flops(tasks[0], dims), ONE_CORE),)
 
 
-def _blas_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
-    return Traffic(flops=_flops(tasks[0], dims), pipe=blas_pipe(plan))
+def _blas_shapes(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
+    return (call_shape(_flops(tasks[0], dims), blas_pipe(plan)),)
 
 
 KERNELS = (
@@ -28,7 +28,7 @@ KERNELS = (
         covers=("attention",),
         entries=("cpu_loops_attention",),
         maths=("fp32",),
-        traffic=_loops_traffic,
+        shapes=_loops_shapes,
     ),
     Kernel(
         name="cpu_blas_attention",
@@ -38,6 +38,6 @@ KERNELS = (
         entries=("cpu_blas_attention",),
         maths=("fp32",),
         repeats_bits=False,
-        traffic=_blas_traffic,
+        shapes=_blas_shapes,
     ),
 )

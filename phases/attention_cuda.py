@@ -4,23 +4,8 @@ from __future__ import annotations
 
 from math import ceil
 
-from gputop.phases.attention_cuda_traffic import (
-    FLASH_KEYS,
-    FLASH_QUERIES,
-    TENSOR_HEAD,
-    TENSOR_QUERIES,
-    TENSOR_TILE,
-    TENSOR_WARPS,
-    TMA_TILE,
-    WARPS,
-    WARPS_HEAD,
-    WARPS_TILE,
-    flash,
-    flash_tile,
-    naive,
-    parallel,
-    queries,
-)
+from gputop.phases.attention_cuda_shapes import FlashTile, parallel, queries, scores, softmax, values
+from gputop.plan.launch_shape import LaunchShape
 from gputop.plan.types import (
     WORD_BYTES,
     Argument,
@@ -36,6 +21,13 @@ from gputop.plan.types import (
 
 COVERS = ("attention",)
 THREADS = 128
+FLASH_QUERIES, FLASH_KEYS = 8, FlashTile.KEYS
+WARPS, WARPS_HEAD = 4, 64
+TENSOR_QUERIES, TENSOR_WARPS, TENSOR_HEAD = 16, 4, 64
+FLASH = FlashTile(FLASH_QUERIES, at_once=1, key_reads=1, value_reads=4, pipe="fp32")
+"""Each of four warps has a quarter of a step's keys, then a quarter of the queries."""
+FLASH_WARPS = FlashTile(FLASH_QUERIES, at_once=WARPS, key_reads=1, value_reads=1, pipe="fp32")
+FLASH_TENSOR = FlashTile(TENSOR_QUERIES, at_once=TENSOR_WARPS, key_reads=1, value_reads=1, pipe="tf32_mma")
 
 
 def arguments(task: Task, dims: Dims, scores: Scratch | None) -> tuple[Argument, ...]:
@@ -79,6 +71,12 @@ def _naive(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...
     )
 
 
+def _naive_shapes(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
+    of_scores, of_softmax, of_values = _naive(tasks, plan, dims)
+    task = tasks[0]
+    return scores(of_scores, task, dims), softmax(of_softmax, task, dims), values(of_values, task, dims)
+
+
 def _parallel(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
     task = tasks[0]
     grid = (queries(task, dims), dims.heads, dims.batch)
@@ -90,6 +88,10 @@ def _parallel_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     if dims.seq * WORD_BYTES > 48 * 1024:
         return f"it keeps a row of scores in 48 KiB of shared memory, and seq is {dims.seq}"
     return None
+
+
+def _tiles(tile: FlashTile, launches: tuple[Launch, ...], task: Task, dims: Dims) -> tuple[LaunchShape, ...]:
+    return tuple(tile.shape(launch, task, dims) for launch in launches)
 
 
 FLASH_HEADS = (64, 128)
@@ -190,7 +192,9 @@ def _flash_tma_kernel(name: str, smem_bytes: int, beside: str) -> Kernel:
         min_arch=90,
         limits=_flash_tma_limits,
         launches=lambda tasks, plan, dims: _flash_tma(smem_bytes, tasks, plan, dims),
-        traffic=lambda tasks, plan, dims: flash(tasks[0], dims, TMA_TILE),
+        shapes=lambda tasks, plan, dims: _tiles(
+            FLASH_TENSOR, _flash_tma(smem_bytes, tasks, plan, dims), tasks[0], dims
+        ),
     )
 
 
@@ -203,7 +207,7 @@ KERNELS = (
         entries=("attention_naive_scores", "attention_naive_softmax", "attention_naive_values"),
         source="attention/01_naive.cu",
         launches=_naive,
-        traffic=naive,
+        shapes=_naive_shapes,
     ),
     Kernel(
         name="attention_parallel",
@@ -214,7 +218,7 @@ KERNELS = (
         source="attention/07_parallel.cu",
         limits=_parallel_limits,
         launches=_parallel,
-        traffic=parallel,
+        shapes=lambda tasks, plan, dims: (parallel(_parallel(tasks, plan, dims)[0], tasks[0], dims),),
     ),
     Kernel(
         name="attention_flash",
@@ -225,7 +229,7 @@ KERNELS = (
         source="attention/14_flash.cu",
         limits=_flash_limits,
         launches=_flash,
-        traffic=lambda tasks, plan, dims: flash(tasks[0], dims, flash_tile(dims.d_head)),
+        shapes=lambda tasks, plan, dims: _tiles(FLASH, _flash(tasks, plan, dims), tasks[0], dims),
     ),
     Kernel(
         name="attention_flash_warps",
@@ -236,7 +240,7 @@ KERNELS = (
         source="attention/14_flash_warps.cu",
         limits=_flash_warps_limits,
         launches=_flash_warps,
-        traffic=lambda tasks, plan, dims: flash(tasks[0], dims, WARPS_TILE),
+        shapes=lambda tasks, plan, dims: _tiles(FLASH_WARPS, _flash_warps(tasks, plan, dims), tasks[0], dims),
     ),
     Kernel(
         name="attention_flash_tensor",
@@ -248,7 +252,9 @@ KERNELS = (
         maths=("tf32",),
         limits=_flash_tensor_limits,
         launches=_flash_tensor,
-        traffic=lambda tasks, plan, dims: flash(tasks[0], dims, TENSOR_TILE),
+        shapes=lambda tasks, plan, dims: _tiles(
+            FLASH_TENSOR, _flash_tensor(tasks, plan, dims), tasks[0], dims
+        ),
     ),
     _flash_tma_kernel("attention_flash_tma", TMA_SMEM_BYTES, ""),
     _flash_tma_kernel("attention_flash_tma_alone", ALONE_SMEM_BYTES, "; no two blocks on an SM"),

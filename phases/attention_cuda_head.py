@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 
 from gputop.phases.attention_cuda import COVERS, arguments
-from gputop.phases.attention_cuda_traffic import LINE_BYTES, queries
-from gputop.phases.sass_loops import LOOP_BODIES
-from gputop.plan.traffic import CriticalPath, Traffic
+from gputop.phases.attention_cuda_shapes import asked, queries
+from gputop.plan.launch_shape import LaunchShape, Serial
 from gputop.plan.types import WORD_BYTES, Dims, Kernel, Launch, Plan, Task
 
 HEAD = 64
@@ -18,10 +18,6 @@ QUERIES, TILE = 128, 16
 KEYS, BUFFERS = 64, 2
 GROUP = 16
 """Keys that a tile goes through or leaves out together."""
-ROUNDING_INSTRUCTIONS, ROUNDING_CYCLES = 250, 400
-"""Of a warp for its share of a buffer; they stand in the loop over buffers."""
-AROUND = 300 + 600
-"""Cycles of a warp before its first buffer and after its last, by the machine code."""
 
 
 def _groups(task: Task, dims: Dims) -> tuple[tuple[int, ...], ...]:
@@ -37,44 +33,34 @@ def _groups(task: Task, dims: Dims) -> tuple[tuple[int, ...], ...]:
     )
 
 
-def _traffic(task: Task, dims: Dims) -> Traffic:
-    """Keys and values once for 128 queries, or twice where shared memory has no room for them all."""
-    turn = LOOP_BODIES["attention_flash_head"]
+def _shapes(task: Task, dims: Dims) -> tuple[LaunchShape, ...]:
+    """Keys and values once for 128 queries, or twice where shared memory has no room for them all.
+
+    They come in, go out and in again to be rounded, and out for each group of a tile that goes through them.
+    """
+    (launch,) = _launches(task, dims)
     blocks = _groups(task, dims)
     heads = dims.heads * dims.batch
-    groups = heads * sum(map(sum, blocks))
-    buffers = [ceil(max(tiles) * GROUP / KEYS) for tiles in blocks]
-    loads = [count * (1 if count <= BUFFERS else 2) for count in buffers]
-    keys = sum(
-        min(dims.seq, max(tiles) * GROUP) * count // own
-        for tiles, count, own in zip(blocks, loads, buffers, strict=True)
-    )
-    rows = queries(task, dims)
-    longest = max(
-        sum(tiles[warp] for warp in (own, 2 * WARPS - 1 - own) if warp < len(tiles))
-        for tiles in blocks
-        for own in range(WARPS)
-    )
-    attend_instructions = turn.instructions - ROUNDING_INSTRUCTIONS
-    attend_cycles = turn.cycles - ROUNDING_CYCLES
-    # Keys and values in and, for their rounding, out and in again; then 16 bytes a lane for each group.
-    buffer_wavefronts = 3 * 2 * KEYS * HEAD * WORD_BYTES / LINE_BYTES
-    group_wavefronts = 2 * GROUP * HEAD * WORD_BYTES / LINE_BYTES
-    return Traffic(
-        flops=float(groups * TILE * GROUP * (4 * HEAD + 6)),
-        l2_bytes=float(WORD_BYTES * 2 * heads * HEAD * (rows + keys)),
-        l1_wavefronts=heads * sum(loads) * buffer_wavefronts + groups * group_wavefronts,
-        warp_instructions=heads * sum(loads) * WARPS * ROUNDING_INSTRUCTIONS
-        + groups * attend_instructions * GROUP / KEYS,
-        chains=(
-            CriticalPath(
-                AROUND + max(loads) * ROUNDING_CYCLES + longest * attend_cycles * GROUP / KEYS,
-                l2_waits=max(loads) if max(loads) > BUFFERS else 1,
-            ),
+    busiest = max(blocks, key=sum)
+    buffers = ceil(max(busiest) * GROUP / KEYS)
+    walks = 1 if buffers <= BUFFERS else 2
+    keys = min(dims.seq, max(busiest) * GROUP) * walks
+    rows = min(QUERIES, queries(task, dims))
+    copied = 3 * 2 * keys * HEAD
+    read = 2 * GROUP * HEAD * sum(busiest)
+    return (
+        replace(
+            asked(launch, task, dims, keys=keys, rows=rows),
+            tile=(TILE, HEAD, GROUP),
+            steps=buffers * walks,
+            stages=1,
+            # What shared memory holds is asked for at once; beyond that each buffer is waited for.
+            step_loads=1.0 if walks > 1 else 0.0,
+            pipe="tf32_mma",
+            flops=float(heads * sum(map(sum, blocks)) * TILE * GROUP * 4 * HEAD),
+            shared_bytes=float(WORD_BYTES * (copied + read)),
+            serial=Serial(barriers=2.0 * buffers * walks),
         ),
-        bytes_in_flight_per_warp=float(BUFFERS * 2 * KEYS * HEAD * WORD_BYTES / WARPS),
-        pipe="tf32_mma",
-        tile=(TILE, HEAD, GROUP),
     )
 
 
@@ -102,6 +88,6 @@ KERNELS = (
         maths=("tf32",),
         limits=_limits,
         launches=lambda tasks, plan, dims: _launches(tasks[0], dims),
-        traffic=lambda tasks, plan, dims: _traffic(tasks[0], dims),
+        shapes=lambda tasks, plan, dims: _shapes(tasks[0], dims),
     ),
 )

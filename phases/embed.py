@@ -9,8 +9,8 @@ import numpy as np
 
 from gputop.model import activations
 from gputop.phases import rounding
-from gputop.plan.traffic import Work
 from gputop.plan.types import WORD_BYTES, Dims, Math, Phase, Plan, Rounded, Site, Task, WeightView
+from gputop.plan.work import Work
 
 if TYPE_CHECKING:
     from gputop.plan.types import Array

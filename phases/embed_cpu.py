@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from gputop.phases.gemm_cpu import ONE_CORE
-from gputop.plan.traffic import Traffic
+from gputop.plan.launch_shape import LaunchShape, call_shape
 from gputop.plan.types import Dims, Kernel, Plan, Task
 
 
-def _traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
+def _shapes(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
     site = tasks[0].site
-    return Traffic(flops=float(site.rows * site.columns), pipe=ONE_CORE)
+    return (call_shape(float(site.rows * site.columns), ONE_CORE),)
 
 
 KERNELS = (
@@ -20,6 +20,6 @@ KERNELS = (
         covers=("embed",),
         entries=("cpu_embed",),
         maths=("fp32",),
-        traffic=_traffic,
+        shapes=_shapes,
     ),
 )

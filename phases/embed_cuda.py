@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from math import ceil
 
-from gputop.plan.traffic import CriticalPath, Traffic
+from gputop.plan.launch_shape import LaunchShape, Serial
 from gputop.plan.types import WORD_BYTES, Dims, Kernel, Launch, Plan, Task
 
 THREADS = 256
-INSTRUCTIONS = 56
-"""Of a warp, by its machine code."""
 SECTOR_BYTES = 32
 
 
@@ -21,21 +19,22 @@ def _launches(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, 
     return (Launch("embed_gather", grid, (THREADS, 1, 1), args, pdl=True),)
 
 
-def _traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
-    """A block asks for its row's token, of which it takes a sector."""
+def _shapes(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
+    """A block asks for its row's token, of which it takes a sector; then for both tables, which DRAM has."""
+    (launch,) = _launches(tasks, plan, dims)
     rows, columns = tasks[0].output.rows, tasks[0].output.columns
-    elements = float(rows * columns)
-    # The token, then both tables, which DRAM has.
-    chain = CriticalPath(cycles=INSTRUCTIONS, l2_waits=1, dram_waits=1)
-    return Traffic(
-        flops=elements,
-        l2_bytes=3 * WORD_BYTES * elements + SECTOR_BYTES * rows * ceil(columns / THREADS),
-        l1_wavefronts=4 * elements / 32,
-        warp_instructions=INSTRUCTIONS * elements / 32,
-        chains=(chain,),
-        bytes_in_flight_per_warp=2.0 * WORD_BYTES * 32,
-        pipe="fp32",
-        tile=(1, THREADS, 1),
+    return (
+        LaunchShape(
+            blocks=launch.grid[0] * launch.grid[1],
+            threads=THREADS,
+            tile=(1, THREADS, 1),
+            read_bytes=float(2 * WORD_BYTES * min(THREADS, columns) + SECTOR_BYTES),
+            written_bytes=float(WORD_BYTES * rows * columns),
+            from_dram=True,
+            serial=Serial(dram_trips=1),
+            has_main_loop=False,
+            pdl=launch.pdl,
+        ),
     )
 
 
@@ -48,6 +47,6 @@ KERNELS = (
         entries=("embed_gather",),
         source="embed/01_gather.cu",
         launches=_launches,
-        traffic=_traffic,
+        shapes=_shapes,
     ),
 )

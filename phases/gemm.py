@@ -12,8 +12,8 @@ from gputop.model import activations
 from gputop.model.activation_functions import FUNCTIONS
 from gputop.phases import rounding
 from gputop.phases.sites import in_every_layer
-from gputop.plan.traffic import Work
 from gputop.plan.types import WORD_BYTES, Dims, Math, Phase, Plan, Rounded, Site, Task, View, WeightView
+from gputop.plan.work import Work
 
 if TYPE_CHECKING:
     from gputop.plan.types import Array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputop.plan.traffic import Traffic
+from gputop.plan.launch_shape import LaunchShape, call_shape
 from gputop.plan.types import Dims, Kernel, Plan, Task
 
 ONE_CORE = "fp32_1"
@@ -18,12 +18,12 @@ def _flops(task: Task) -> float:
     return 2.0 * task.site.rows * task.site.columns * task.site.inner
 
 
-def _loops_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
-    return Traffic(flops=_flops(tasks[0]), pipe=ONE_CORE)
+def _loops_shapes(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
+    return (call_shape(_flops(tasks[0]), ONE_CORE),)
 
 
-def _blas_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
-    return Traffic(flops=_flops(tasks[0]), pipe=blas_pipe(plan))
+def _blas_shapes(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
+    return (call_shape(_flops(tasks[0]), blas_pipe(plan)),)
 
 
 COVERS = ("qkv", "wo", "w1", "w2", "head")
@@ -36,7 +36,7 @@ KERNELS = (
         covers=COVERS,
         entries=("cpu_loops_gemm",),
         maths=("fp32",),
-        traffic=_loops_traffic,
+        shapes=_loops_shapes,
     ),
     Kernel(
         name="cpu_blas_gemm",
@@ -47,6 +47,6 @@ KERNELS = (
         maths=("fp32",),
         bitwise_row_invariant=False,
         repeats_bits=False,
-        traffic=_blas_traffic,
+        shapes=_blas_shapes,
     ),
 )

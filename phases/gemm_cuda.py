@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from math import ceil
 
 from gputop.model import activations
-from gputop.phases.gemm_cuda_traffic import Blocking, GemmLoop, copy_wavefronts, stores_apart, traffic
-from gputop.phases.sass_loops import LOOP_BODIES, UNCOALESCED_CYCLES
+from gputop.phases.gemm_cuda_shapes import Asks, RowByColumns, Tiles, shapes
 from gputop.phases.shape_limits import not_multiple_of, too_short
-from gputop.plan.traffic import Traffic
 from gputop.plan.types import (
     WORD_BYTES,
     Argument,
@@ -44,11 +42,10 @@ class Variant:
     tile: tuple[int, int, int]
     """Output rows and columns a block, and the inner step."""
     block: tuple[int, int, int]
-    loop: GemmLoop
+    asks: Asks
     layout: Layout = "transposed"
     maths: tuple[Math, ...] = ("fp32",)
     """Plans it may serve; fp32 arithmetic is allowed to serve a TF32 plan."""
-    pipe: str = "fp32"
     splits: tuple[int, ...] = ()
     """As of `Kernel`, like `blocks_per_sm`."""
     blocks_per_sm: int = 1
@@ -63,10 +60,6 @@ class Variant:
     smem_bytes: int = 0
     pdl: bool = False
     """Its kernel keeps to the rule of kernels/include/dependent_launch.cuh."""
-    part_waits: float | None = None
-    """As in `Blocking`, like the two below."""
-    stores: int | None = None
-    beyond: int = 0
 
 
 def arguments(task: Task, fused: bool, splits: int) -> tuple[Argument, ...]:
@@ -102,9 +95,9 @@ def cluster_arguments(task: Task, fused: bool, splits: int) -> tuple[Argument, .
 
 def store_launch(task: Task) -> tuple[Launch, ...]:
     """Bias, activation and residual as a launch of their own; none where the task has none of them."""
-    if not stores_apart(task):
-        return ()
     bias, residual = task.operand("bias"), task.operand("residual")
+    if bias is None and residual is None and task.activation is None:
+        return ()
     out = task.output
     ldr = residual.ld if residual else 0
     args = (bias, residual, out, out.rows, out.columns, ldr, out.ld, int(task.activation is not None))
@@ -154,21 +147,6 @@ def _limits(variant: Variant, task: Task, plan: Plan, dims: Dims) -> str | None:
     return None
 
 
-def _traffic(variant: Variant, task: Task, plan: Plan, dims: Dims) -> Traffic:
-    x, y, z = variant.block
-    blocking = Blocking(
-        variant.tile,
-        x * y * z // 32,
-        task.splits,
-        reduces=bool(variant.reduce) and task.splits > 1,
-        part_waits=variant.part_waits,
-        stores=variant.stores,
-        beyond=variant.beyond,
-    )
-    products = len(parts(task, plan, dims))
-    return traffic(variant.loop, blocking, variant.pipe, task, products, plan.fused_stores)
-
-
 def kernel(variant: Variant) -> Kernel:
     """The variant's record."""
     entries = (variant.entry, variant.reduce) if variant.reduce else (variant.entry,)
@@ -186,13 +164,14 @@ def kernel(variant: Variant) -> Kernel:
         fused_stores=True,
         limits=lambda task, plan, dims: _limits(variant, task, plan, dims),
         launches=lambda tasks, plan, dims: _launches(variant, tasks[0], plan, dims),
-        traffic=lambda tasks, plan, dims: _traffic(variant, tasks[0], plan, dims),
+        shapes=lambda tasks, plan, dims: shapes(
+            _launches(variant, tasks[0], plan, dims),
+            parts(tasks[0], plan, dims)[0],
+            variant.entry,
+            variant.asks,
+            fused=plan.fused_stores,
+        ),
     )
-
-
-REGISTER_WAVEFRONTS = 132
-"""In a turn of 16 inner indices: w in 16 loads of 4 steps each, a from its transposed tile in 28 of 1 or 2,
-then 12 words brought in, of which those of a meet their banks twice."""
 
 
 SPLIT_K = Variant(
@@ -201,14 +180,7 @@ SPLIT_K = Variant(
     idea="Register tiles with the inner axis divided among several blocks, parts added in order.",
     tile=(32, 64, 16),
     block=(128, 1, 1),
-    loop=GemmLoop(
-        LOOP_BODIES["gemm_split_k"],
-        16,
-        wavefronts=REGISTER_WAVEFRONTS,
-        l2_waits=1,
-        dram_waits=2,
-        around=867,
-    ),
+    asks=Tiles((32, 64, 16), stages=1, warp_tile=(8, 64)),
     splits=(2, 4, 8),
     blocks_per_sm=3,
     reduce="gemm_split_k_reduce",
@@ -219,13 +191,12 @@ def _sass(
     shape: str,
     tile: tuple[int, int, int],
     micro_columns: int,
+    warp_tile: tuple[int, int],
     splits: tuple[int, ...],
     blocks_per_sm: int,
 ) -> Variant:
     rows, columns, depth = tile
     warps = rows * columns // (8 * micro_columns) // 32
-    # A 16-byte load takes 2 steps where neighbours share an address, as for a; else 4, as for w.
-    reads = 2 * 8 * depth / 4 + 4 * micro_columns / 4 * depth
     stage_bytes = WORD_BYTES * (rows * (depth + 4) + depth * columns)
     return Variant(
         entry=f"gemm_sass_fp32_{shape}",
@@ -233,13 +204,7 @@ def _sass(
         idea=f"No predicates, staging by cp.async in two buffers, 8x{micro_columns} sums a thread.",
         tile=tile,
         block=(32 * warps, 1, 1),
-        loop=GemmLoop(
-            LOOP_BODIES[f"gemm_sass_fp32_{shape}"],
-            depth,
-            reads + copy_wavefronts(rows, columns, depth, warps),
-            ahead=1,
-            around=700,
-        ),
+        asks=Tiles(tile, stages=2, warp_tile=warp_tile),
         splits=splits,
         blocks_per_sm=blocks_per_sm,
         reduce="gemm_sass_fp32_reduce",
@@ -248,8 +213,6 @@ def _sass(
     )
 
 
-WMMA_AROUND = 600 + 274 + 32 * 40
-"""Cycles before the loop, then of a warp's tile through shared memory, 32 rows in turn."""
 WARP_TILE_BYTES = WORD_BYTES * 32 * 36
 """A warp's tile on its way out through shared memory (kernels/include/wmma_tile.cuh)."""
 
@@ -267,15 +230,8 @@ def _wmma(height: str, rows: int, splits: tuple[int, ...]) -> Variant:
         idea="WMMA fragments in TF32 over staging by cp.async in two buffers.",
         tile=(rows, 64, 16),
         block=(2 * rows, 1, 1),
-        loop=GemmLoop(
-            LOOP_BODIES[f"gemm_wmma_{height}"],
-            16,
-            32 + copy_wavefronts(rows, 64, 16, rows // 16),
-            ahead=1,
-            around=WMMA_AROUND,
-        ),
+        asks=Tiles((rows, 64, 16), stages=2, pipe="tf32_wmma", warp_tile=(32, 32)),
         maths=("tf32",),
-        pipe="tf32_mma",
         splits=splits,
         reduce="gemm_wmma_reduce",
         exact=True,
@@ -290,24 +246,14 @@ def _assault(height: str, rows: int, splits: tuple[int, ...]) -> Variant:
         idea="WMMA with advancing pointers, stages twice as deep and three of them.",
         tile=(rows, 64, 32),
         block=(2 * rows, 1, 1),
-        loop=GemmLoop(
-            LOOP_BODIES[f"gemm_w2_assault_{height}"],
-            32,
-            64 + copy_wavefronts(rows, 64, 32, rows // 16),
-            ahead=2,
-            around=WMMA_AROUND,
-        ),
+        asks=Tiles((rows, 64, 32), stages=3, pipe="tf32_wmma", warp_tile=(32, 32)),
         maths=("tf32",),
-        pipe="tf32_mma",
         splits=splits,
         reduce="gemm_w2_assault_reduce",
         exact=True,
         smem_bytes=_wmma_smem_bytes(rows, 32, 3),
     )
 
-
-ONE_ROW_BEYOND = 8
-"""Columns in the sector that lanes of kernels/include/one_row.cuh load beyond the last."""
 
 VARIANTS: tuple[Variant, ...] = (
     Variant(
@@ -316,17 +262,8 @@ VARIANTS: tuple[Variant, ...] = (
         idea="One thread an output element, each walking its own row of the weight.",
         tile=(8, 32, 1),
         block=(32, 8, 1),
-        # Every load of w touches 32 lines. Their sectors of 8 words come two at a time from DRAM.
-        loop=GemmLoop(
-            LOOP_BODIES["gemm_naive"],
-            16,
-            wavefronts=16 * (1 + UNCOALESCED_CYCLES),
-            l2_waits=1,
-            dram_waits=1,
-            around=198,
-            replays=16 * UNCOALESCED_CYCLES,
-            row_a_warp=True,
-        ),
+        # A load of w touches a line a lane, one of a is the same for all lanes.
+        asks=Tiles((8, 32, 1), stages=0, row_a_warp=True, lines_per_load=(32 + 1) / 2),
         layout="row",
     ),
     Variant(
@@ -335,9 +272,7 @@ VARIANTS: tuple[Variant, ...] = (
         idea="The naive kernel on transposed weights: a warp reads consecutive words.",
         tile=(8, 32, 1),
         block=(32, 8, 1),
-        loop=GemmLoop(
-            LOOP_BODIES["gemm_coalesced"], 16, wavefronts=16 * 2, dram_waits=3, around=196, row_a_warp=True
-        ),
+        asks=Tiles((8, 32, 1), stages=0, row_a_warp=True),
     ),
     Variant(
         entry="gemm_tiled",
@@ -345,8 +280,9 @@ VARIANTS: tuple[Variant, ...] = (
         idea="16x16 tiles staged in shared memory: each fetched word serves 16 multiply-adds.",
         tile=(16, 16, 16),
         block=(16, 16, 1),
-        # A row of w an inner index, four of a at a time, and two words brought in.
-        loop=GemmLoop(LOOP_BODIES["gemm_tiled"], 16, wavefronts=16 + 4 * 2 + 4, dram_waits=1, around=347),
+        # Shared memory moves 128 bytes at a time, however few a warp asks for: once for 16 of w, and once
+        # for two of a every second inner index.
+        asks=Tiles((16, 16, 16), stages=1, warp_tile=(16, 32)),
     ),
     Variant(
         entry="gemm_register_tiled",
@@ -354,14 +290,7 @@ VARIANTS: tuple[Variant, ...] = (
         idea="A 4x4 block of sums in each thread's registers: 8 shared loads feed 16 multiply-adds.",
         tile=(32, 64, 16),
         block=(128, 1, 1),
-        loop=GemmLoop(
-            LOOP_BODIES["gemm_register_tiled"],
-            16,
-            wavefronts=REGISTER_WAVEFRONTS,
-            l2_waits=1,
-            dram_waits=2,
-            around=867,
-        ),
+        asks=Tiles((32, 64, 16), stages=1, warp_tile=(8, 64)),
     ),
     Variant(
         entry="gemm_small_tiles",
@@ -369,15 +298,12 @@ VARIANTS: tuple[Variant, ...] = (
         idea="Smaller tiles: more blocks with fewer warps in each, to test whether blocks were short.",
         tile=(32, 32, 16),
         block=(64, 1, 1),
-        # With half the warps each brings in four words more.
-        loop=GemmLoop(
-            LOOP_BODIES["gemm_small_tiles"], 16, wavefronts=REGISTER_WAVEFRONTS + 12, l2_waits=2, dram_waits=2
-        ),
+        asks=Tiles((32, 32, 16), stages=1, warp_tile=(16, 32)),
     ),
     SPLIT_K,
-    _sass("wide", (128, 128, 16), 8, (1, 2, 4, 5, 7, 11, 22), blocks_per_sm=1),
-    _sass("narrow", (128, 64, 16), 8, (1, 2, 3, 4, 6, 11), blocks_per_sm=3),
-    _sass("square", (64, 64, 32), 4, (1, 2, 3, 4, 5, 8, 11, 16), blocks_per_sm=3),
+    _sass("wide", (128, 128, 16), 8, (64, 32), (1, 2, 4, 5, 7, 11, 22), blocks_per_sm=1),
+    _sass("narrow", (128, 64, 16), 8, (64, 32), (1, 2, 3, 4, 6, 11), blocks_per_sm=3),
+    _sass("square", (64, 64, 32), 4, (32, 32), (1, 2, 3, 4, 5, 8, 11, 16), blocks_per_sm=3),
     _wmma("tall", 128, (1, 2, 3, 4, 6, 11)),
     _wmma("short", 64, (1, 2, 3, 5, 8, 11)),
     _assault("tall", 128, (1, 2, 3, 4, 6, 11)),
@@ -388,9 +314,8 @@ VARIANTS: tuple[Variant, ...] = (
         idea="A block of 32 warps divides the inner axis of 32 columns: for one row, all loads in flight.",
         tile=(1, 32, 1),
         block=(1024, 1, 1),
-        loop=GemmLoop(LOOP_BODIES["gemm_one_row"], 8 * 32, wavefronts=16, dram_waits=2, around=717),
+        asks=RowByColumns(),
         maths=("fp32", "tf32"),
-        beyond=ONE_ROW_BEYOND,
     ),
 )
 

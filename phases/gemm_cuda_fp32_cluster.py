@@ -8,10 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gputop.phases.gemm_cuda import COVERS, cluster_arguments, parts, store_launch
-from gputop.phases.gemm_cuda_traffic import WAVEFRONTS_PER_LOAD, Blocking, GemmLoop, copy_wavefronts, traffic
-from gputop.phases.sass_loops import LOOP_BODIES
+from gputop.phases.gemm_cuda_shapes import Tiles, shapes
 from gputop.phases.shape_limits import not_multiple_of, too_short
-from gputop.plan.traffic import Traffic
 from gputop.plan.types import WORD_BYTES, Dims, Kernel, Launch, Plan, Task
 
 ROWS, DEPTH = 64, 32
@@ -66,20 +64,16 @@ def _limits(tile: ClusterTile, task: Task, plan: Plan, dims: Dims) -> str | None
     return not_multiple_of(site, sizes) or too_short(site, task.splits, DEPTH)
 
 
-def _traffic(tile: ClusterTile, task: Task, plan: Plan, dims: Dims) -> Traffic:
-    """A turn is a pair of each group's four chunks of a stage: 16 inner indices for the two groups."""
-    warps = THREADS // 32
-    reads = 2 * (8 + tile.micro_columns) * WAVEFRONTS_PER_LOAD
-    loop = GemmLoop(
-        LOOP_BODIES[tile.entry],
-        16,
-        wavefronts=reads + copy_wavefronts(ROWS, tile.columns, 16, warps),
-        ahead=2 * (STAGES - 1),
-        prefetched=True,
-        around=850,
+def _asks(tile: ClusterTile) -> Tiles:
+    """Two groups of two warps take every second chunk of the inner axis."""
+    return Tiles(
+        (ROWS, tile.columns, DEPTH),
+        STAGES,
+        warp_tile=(ROWS // 2, tile.columns),
+        readers=2,
+        prefetches=True,
+        exchange="cluster",
     )
-    blocking = Blocking((ROWS, tile.columns, DEPTH), warps, task.splits, in_cluster=True, stores=1)
-    return traffic(loop, blocking, "fp32", task, len(parts(task, plan, dims)), plan.fused_stores)
 
 
 def _kernel(tile: ClusterTile) -> Kernel:
@@ -98,7 +92,13 @@ def _kernel(tile: ClusterTile) -> Kernel:
         blocks_per_sm=3,
         limits=lambda task, plan, dims: _limits(tile, task, plan, dims),
         launches=lambda tasks, plan, dims: _launches(tile, tasks[0], plan, dims),
-        traffic=lambda tasks, plan, dims: _traffic(tile, tasks[0], plan, dims),
+        shapes=lambda tasks, plan, dims: shapes(
+            _launches(tile, tasks[0], plan, dims),
+            parts(tasks[0], plan, dims)[0],
+            tile.entry,
+            _asks(tile),
+            fused=plan.fused_stores,
+        ),
     )
 
 

@@ -9,22 +9,13 @@ from dataclasses import dataclass
 from math import ceil
 
 from gputop.phases.gemm_cuda import COVERS, cluster_arguments, parts, store_launch
-from gputop.phases.gemm_cuda_traffic import WAVEFRONTS_PER_LOAD, Blocking, GemmLoop, copy_wavefronts, traffic
-from gputop.phases.sass_loops import LOOP_BODIES
+from gputop.phases.gemm_cuda_shapes import Tiles, shapes
 from gputop.phases.shape_limits import not_multiple_of, too_short
-from gputop.plan.traffic import Traffic
 from gputop.plan.types import WORD_BYTES, Dims, Kernel, Launch, Plan, Task
 
 ROWS, DEPTH = 64, 16
 WARPS = 8
 THREADS = 32 * WARPS
-ACROSS = 4
-"""Lanes of a warp that share a row."""
-MICRO_ROWS = 8
-PAIR = 8
-"""Inner indices that a warp gets through in one turn of its loop."""
-AROUND = 400
-"""Cycles of a warp before its first product and after its last, its partial tile's way aside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +74,19 @@ def _limits(tile: SliceTile, task: Task, plan: Plan, dims: Dims) -> str | None:
     return not_multiple_of(site, sizes) or too_short(site, task.splits * WARPS, DEPTH)
 
 
-def _traffic(tile: SliceTile, task: Task, plan: Plan, dims: Dims) -> Traffic:
-    """Every warp has its own slice of K; then eight partial tiles go through shared memory, in and out."""
-    micro_columns = tile.columns // ACROSS
-    reads = PAIR / 4 * (MICRO_ROWS + micro_columns) * WAVEFRONTS_PER_LOAD
-    partial_wavefronts = WARPS * ROWS * tile.columns * WORD_BYTES / 128
-    loop = GemmLoop(
-        LOOP_BODIES[tile.entry],
-        PAIR * WARPS,
-        # A warp copies all of the tile's rows and columns, for itself alone.
-        wavefronts=reads + copy_wavefronts(ROWS, tile.columns, PAIR, warps=1),
-        ahead=DEPTH // PAIR * (tile.stages - 1),
-        around=AROUND + round(2 * partial_wavefronts),
+def _asks(tile: SliceTile) -> Tiles:
+    """Each warp multiplies the whole tile over its own slice of K; then eight tiles go through shared
+    memory.
+    """
+    return Tiles(
+        (ROWS, tile.columns, DEPTH * WARPS),
+        tile.stages,
+        warp_tile=(ROWS, tile.columns),
+        readers=1,
+        early=True,
+        exchange="cluster",
+        extra_shared_bytes=2.0 * WARPS * ROWS * tile.columns * WORD_BYTES,
     )
-    blocking = Blocking((ROWS, tile.columns, DEPTH), WARPS, task.splits, in_cluster=task.splits > 1, stores=0)
-    return traffic(loop, blocking, "fp32", task, len(parts(task, plan, dims)), plan.fused_stores)
 
 
 def _kernel(tile: SliceTile) -> Kernel:
@@ -116,7 +105,13 @@ def _kernel(tile: SliceTile) -> Kernel:
         splits=tile.splits,
         limits=lambda task, plan, dims: _limits(tile, task, plan, dims),
         launches=lambda tasks, plan, dims: _launches(tile, tasks[0], plan, dims),
-        traffic=lambda tasks, plan, dims: _traffic(tile, tasks[0], plan, dims),
+        shapes=lambda tasks, plan, dims: shapes(
+            _launches(tile, tasks[0], plan, dims),
+            parts(tasks[0], plan, dims)[0],
+            tile.entry,
+            _asks(tile),
+            fused=plan.fused_stores,
+        ),
     )
 
 

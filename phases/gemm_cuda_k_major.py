@@ -9,16 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gputop.phases.gemm_cuda import Variant, kernel
-from gputop.phases.gemm_cuda_traffic import WAVEFRONTS_PER_LOAD, GemmLoop, copy_wavefronts
-from gputop.phases.sass_loops import LOOP_BODIES
+from gputop.phases.gemm_cuda_shapes import RowByWarps, Tiles
 from gputop.plan.types import WORD_BYTES, Kernel
 
 MOST_TILES = 8192
 """Arrival counters of either kernel for split tiles."""
-
-
-WAVEFRONTS_PER_FRAGMENT = 4
-"""Of one ldmatrix, which moves 512 bytes."""
+PARTS_AT_ONCE = 2
+"""That the block which comes last waits for together."""
 
 
 def _k_major(height: str, rows: int, stages: int, splits: tuple[int, ...]) -> Variant:
@@ -28,18 +25,17 @@ def _k_major(height: str, rows: int, stages: int, splits: tuple[int, ...]) -> Va
         idea="Both operands along the inner axis, fragments by ldmatrix; parts added in the same launch.",
         tile=(rows, 64, 32),
         block=(2 * rows, 1, 1),
-        loop=GemmLoop(
-            LOOP_BODIES[f"gemm_k_major_{height}"],
-            32,
-            wavefronts=16 * WAVEFRONTS_PER_FRAGMENT + copy_wavefronts(rows, 64, 32, rows // 16),
-            ahead=stages - 1,
-            prefetched=True,
-            around=1200,
+        asks=Tiles(
+            (rows, 64, 32),
+            stages,
+            pipe="tf32_mma",
+            warp_tile=(32, 32),
+            prefetches=True,
+            exchange="memory",
+            parts_at_once=PARTS_AT_ONCE,
         ),
-        part_waits=0.5,
         layout="row",
         maths=("tf32",),
-        pipe="tf32_mma",
         splits=splits,
         most_tiles=MOST_TILES,
         exact=True,
@@ -58,20 +54,19 @@ class Fp32Tile:
     """A thread's columns."""
     groups: int
     """Of warps that compute the same tile, each over its share of every stage."""
+    warp_tile: tuple[int, int]
     splits: tuple[int, ...]
 
 
 FP32_TILES = (
-    Fp32Tile("8x4", 64, 4, 1, (2, 4, 5, 8)),
-    Fp32Tile("8x8", 64, 8, 2, (1, 2, 3, 4, 5, 8, 11, 16)),
-    Fp32Tile("half", 32, 4, 2, (1, 2, 4, 5, 8, 11)),
+    Fp32Tile("8x4", 64, 4, 1, (32, 32), (2, 4, 5, 8)),
+    Fp32Tile("8x8", 64, 8, 2, (64, 32), (1, 2, 3, 4, 5, 8, 11, 16)),
+    Fp32Tile("half", 32, 4, 2, (32, 32), (1, 2, 4, 5, 8, 11)),
 )
 
 
 def _fp32_k_major(tile: Fp32Tile) -> Variant:
     rows, depth, stages, warps = 64, 32, 2, 4
-    # A turn is a stage; a load has four inner indices of a row or column.
-    reads = depth / tile.groups / 4 * (8 + tile.micro_columns) * WAVEFRONTS_PER_LOAD
     return Variant(
         entry=f"gemm_fp32_k_major_{tile.name}",
         source="gemm/11_fp32_k_major.cu",
@@ -79,15 +74,15 @@ def _fp32_k_major(tile: Fp32Tile) -> Variant:
         "the same launch.",
         tile=(rows, tile.columns, depth),
         block=(32 * warps, 1, 1),
-        loop=GemmLoop(
-            LOOP_BODIES[f"gemm_fp32_k_major_{tile.name}"],
-            depth,
-            wavefronts=reads + copy_wavefronts(rows, tile.columns, depth, warps),
-            ahead=stages - 1,
-            prefetched=True,
+        asks=Tiles(
+            (rows, tile.columns, depth),
+            stages,
+            warp_tile=tile.warp_tile,
+            readers=warps // tile.groups,
+            prefetches=True,
+            exchange="memory",
+            parts_at_once=PARTS_AT_ONCE,
         ),
-        part_waits=0.5,
-        stores=1,
         layout="row",
         splits=tile.splits,
         blocks_per_sm=3,
@@ -107,16 +102,7 @@ def _one_row_k_major(warps: int) -> Variant:
         idea=f"{shared} along the inner axis: for one row, all loads in flight.",
         tile=(1, 8 // warps, 4),
         block=(256, 1, 1),
-        # Six loads of 16 bytes a lane of the weights, and of the row; weights are a turn ahead.
-        loop=GemmLoop(
-            LOOP_BODIES["gemm_one_row_k_major"],
-            6 * 128 * warps,
-            wavefronts=6 * 4 * 2,
-            dram_waits=1,
-            around=387,
-        ),
-        stores=0,
-        beyond=1,
+        asks=RowByWarps(warps),
         layout="row",
         maths=("fp32", "tf32"),
         exact=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gputop.phases.gemm_cuda import COVERS, arguments, parts, store_launch
-from gputop.plan.traffic import Traffic
 from gputop.plan.types import Dims, Kernel, Launch, Plan, Task
 
 
@@ -24,12 +23,6 @@ def _library_limits(fuses: bool, task: Task, plan: Plan, dims: Dims) -> str | No
     return None
 
 
-def _library_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
-    """Its kernel is its own choice, and so is its pipe: only what any kernel needs is known."""
-    site = tasks[0].site
-    return Traffic(flops=2.0 * site.rows * site.columns * site.inner)
-
-
 def _library(name: str, library: str, operation: str, fuses: bool, idea: str) -> Kernel:
     return Kernel(
         name=name,
@@ -42,7 +35,6 @@ def _library(name: str, library: str, operation: str, fuses: bool, idea: str) ->
         repeats_bits=False,
         limits=lambda task, plan, dims: _library_limits(fuses, task, plan, dims),
         launches=lambda tasks, plan, dims: _library_launches(library, operation, fuses, tasks, plan, dims),
-        traffic=_library_traffic,
     )
 
 

@@ -16,16 +16,9 @@ from math import ceil
 from gputop.model import activations
 from gputop.model.weights import BY_NAME
 from gputop.phases.gemm_cuda import COVERS, parts, store_launch
-from gputop.phases.gemm_cuda_traffic import (
-    CLUSTER_CYCLES,
-    Blocking,
-    instructions_after,
-    l2_bytes_after,
-    launches_after,
-)
-from gputop.phases.sass_loops import LOOP_BODIES
+from gputop.phases.gemm_cuda_shapes import RowByWarps, Tiles, shapes
 from gputop.phases.shape_limits import not_multiple_of, too_short
-from gputop.plan.traffic import CriticalPath, Traffic
+from gputop.plan.launch_shape import LaunchShape, WeightAhead
 from gputop.plan.types import (
     LAYERNORM_EPS,
     WORD_BYTES,
@@ -47,12 +40,8 @@ BEHIND_TILES_BYTES = 4096
 """Room for barriers and rows' moments behind the tiles."""
 AHEAD = {"qkv": ("w1", 0), "wo": ("w2", 0), "w1": ("wqkv", 1), "w2": ("wo", 1)}
 """Phase -> the weight of the product after the next one, and how many layers on: it is prefetched."""
-BEFORE_AND_AFTER_CYCLES = 900
-"""Of a warp before its first product and after its last, by the machine code."""
 ONE_ROW_SOURCE, ONE_ROW_ENTRY = "gemm/23_one_row_layernorm.cu", "gemm_one_row_layernorm"
 ONE_ROW_WARPS = 8
-ONE_ROW_CYCLES = 500
-"""Of a warp before its loop and after it: three sums by shuffle tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,41 +173,37 @@ def _limits(tile: TmaTile, task: Task, plan: Plan, dims: Dims) -> str | None:
     return not_multiple_of(site, sizes) or too_short(site, tile.splits, DEPTH)
 
 
-def _traffic(entry: str, tile: TmaTile, task: Task, products: int, fused: bool) -> Traffic:
-    """Panels once for each tile that reads them; parts travel between SMs, not through L2.
-
-    Weights set out before the launch ahead has ended, activations after it. A block's sums are ready when the
-    last of its products is: two warpgroups share the tensor cores, which take half a cycle a column, or as
-    long as shared memory takes to deliver both operands, 128 bytes a cycle.
+def _asks(tile: TmaTile) -> Tiles:
+    """Two warpgroups take pieces in turn; copies set out as far as shared memory holds them, weights at
+    once.
     """
-    site = task.site
-    blocking = Blocking((ROWS, tile.columns, DEPTH), CONSUMER_WARPS, tile.splits, in_cluster=tile.splits > 1)
-    tiles = blocking.down(task) * blocking.across(task, products)
-    panel_bytes = blocking.panel_bytes(task, products)
-    pieces = ceil(site.inner / DEPTH / tile.splits)
-    step_cycles = max(tile.columns / 2, 16 + tile.columns / 4)
-    end = CriticalPath(BEFORE_AND_AFTER_CYCLES + (3 * CLUSTER_CYCLES if tile.splits > 1 else 0))
-    products_end = CriticalPath(pieces * DEPTH / 8 * step_cycles, l2_waits=1) + end
-    copies_end = CriticalPath(l2_waits=ceil(pieces / tile.a_slots)) + end
-    warp_pieces = tiles * tile.splits * CONSUMER_WARPS / 2 * pieces
-    in_flight = min(pieces, tile.a_slots) * ROWS + min(pieces, tile.w_slots) * tile.columns
-    return Traffic(
-        flops=2.0 * tiles * ROWS * tile.columns * site.inner,
-        l2_bytes=panel_bytes * site.inner + l2_bytes_after(blocking, task, fused),
-        l1_wavefronts=tiles
-        * tile.splits
-        * pieces
-        * DEPTH
-        * (2 * ROWS + 2 * tile.columns)
-        * WORD_BYTES
-        / LINE_BYTES,
-        warp_instructions=warp_pieces * LOOP_BODIES[entry].instructions
-        + instructions_after(blocking, task, fused),
-        chains=(products_end.times(products), copies_end.times(products)),
-        after=launches_after(blocking, task, products, fused),
-        bytes_in_flight_per_warp=float(in_flight * DEPTH * WORD_BYTES / CONSUMER_WARPS),
+    return Tiles(
+        (ROWS, tile.columns, DEPTH),
+        tile.a_slots,
         pipe="tf32_wgmma",
-        tile=blocking.tile,
+        warp_tile=(ROWS, tile.columns),
+        readers=1,
+        working_warps=CONSUMER_WARPS,
+        a_shared_by=tile.column_blocks,
+        w_shared_by=tile.row_blocks,
+        early=True,
+        exchange="cluster",
+    )
+
+
+def _tile_shapes(
+    launches: tuple[Launch, ...], entry: str, tile: TmaTile, task: Task, plan: Plan, dims: Dims
+) -> tuple[LaunchShape, ...]:
+    """Each launch with the weight that it prefetches for a later product."""
+    part = replace(parts(task, plan, dims)[0], splits=tile.splits)
+    found = shapes(launches, part, entry, _asks(tile), fused=plan.fused_stores)
+    weight = _weight_ahead(task, dims)
+    if weight is None:
+        return found
+    ahead = WeightAhead(weight.tensor, float(_lines_ahead(weight) * LINE_BYTES))
+    return tuple(
+        replace(shape, ahead=(ahead,)) if launch.entry == entry else shape
+        for launch, shape in zip(launches, found, strict=True)
     )
 
 
@@ -239,8 +224,8 @@ def _kernel(tile: TmaTile) -> Kernel:
         only_arch="sm_90",
         limits=lambda task, plan, dims: _limits(tile, task, plan, dims),
         launches=lambda tasks, plan, dims: _tile_launches(name, tile, lambda a: a, tasks[0], plan, dims),
-        traffic=lambda tasks, plan, dims: _traffic(
-            name, tile, tasks[0], len(parts(tasks[0], plan, dims)), plan.fused_stores
+        shapes=lambda tasks, plan, dims: _tile_shapes(
+            _tile_launches(name, tile, lambda a: a, tasks[0], plan, dims), name, tile, tasks[0], plan, dims
         ),
     )
 
@@ -304,13 +289,25 @@ def _layernorm_limits(tile: TmaTile, task: Task, plan: Plan, dims: Dims) -> str 
     return _limits(tile, task, plan, dims)
 
 
-def _layernorm_traffic(entry: str, tile: TmaTile, tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
-    """Of the widest product: what is said of a launch that does the work."""
-    _, *products = tasks
-    if all(_is_one_row(task, dims) for task in products):
-        return _one_row_traffic(products[-1])
-    widest = max(products, key=lambda task: task.output.rows * task.output.columns)
-    return _traffic(entry, tile, widest, len(parts(widest, plan, dims)), plan.fused_stores)
+def _layernorm_shapes(
+    entry: str, tile: TmaTile, tasks: tuple[Task, ...], plan: Plan, dims: Dims
+) -> tuple[LaunchShape, ...]:
+    layernorm, *products = tasks
+    found: list[LaunchShape] = []
+    for product in products:
+        if _is_one_row(product, dims):
+            found += _one_row_shapes(layernorm, product, plan, dims)
+        else:
+            launches = _tile_launches(entry, tile, lambda a: _before(layernorm, a), product, plan, dims)
+            found += _tile_shapes(launches, entry, tile, product, plan, dims)
+    return tuple(found)
+
+
+def _one_row_shapes(layernorm: Task, task: Task, plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
+    """A warp a column; mean, scale and product are three sums over it."""
+    launches = _one_row_launches(layernorm, task, plan, dims)
+    part = parts(task, plan, dims)[0]
+    return shapes(launches, part, ONE_ROW_ENTRY, RowByWarps(warps=1, sums=3), fused=plan.fused_stores)
 
 
 def _layernorm_kernel(layernorm: str, product: str, tile: TmaTile) -> Kernel:
@@ -329,7 +326,7 @@ def _layernorm_kernel(layernorm: str, product: str, tile: TmaTile) -> Kernel:
         only_arch="sm_90",
         limits=lambda task, plan, dims: _layernorm_limits(tile, task, plan, dims),
         launches=lambda tasks, plan, dims: _layernorm_launches(name, entry, tile, tasks, plan, dims),
-        traffic=lambda tasks, plan, dims: _layernorm_traffic(entry, tile, tasks, plan, dims),
+        shapes=lambda tasks, plan, dims: _layernorm_shapes(entry, tile, tasks, plan, dims),
     )
 
 
@@ -338,6 +335,9 @@ def _one_row_kernel(layernorm: str, product: str) -> Kernel:
 
     def launches(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
         return tuple(launch for task in tasks[1:] for launch in _one_row_launches(tasks[0], task, plan, dims))
+
+    def row_shapes(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
+        return tuple(shape for task in tasks[1:] for shape in _one_row_shapes(tasks[0], task, plan, dims))
 
     def limits(task: Task, plan: Plan, dims: Dims) -> str | None:
         if not plan.fold:
@@ -361,24 +361,7 @@ def _one_row_kernel(layernorm: str, product: str) -> Kernel:
         fused_stores=True,
         limits=limits,
         launches=launches,
-        traffic=lambda tasks, plan, dims: _one_row_traffic(tasks[-1]),
-    )
-
-
-def _one_row_traffic(task: Task) -> Traffic:
-    """A weight once, and the row once for each of its columns' warps, from L2."""
-    rows, columns, inner = task.output.rows, task.site.columns, task.site.inner
-    loop = LOOP_BODIES[ONE_ROW_ENTRY]
-    turns = ceil(inner / (6 * 128))
-    return Traffic(
-        flops=2.0 * rows * columns * inner + 5.0 * rows * inner,
-        l2_bytes=float(WORD_BYTES * rows * columns * (2 * inner + 2)),
-        l1_wavefronts=float(rows * columns * turns * 6 * 4 * 2),
-        warp_instructions=float(rows * columns * turns * loop.instructions),
-        chains=(loop.chain(turns, dram_waits=1) + CriticalPath(ONE_ROW_CYCLES, l2_waits=1),),
-        bytes_in_flight_per_warp=float(min(inner, 768) * WORD_BYTES),
-        pipe="fp32",
-        tile=(1, ONE_ROW_WARPS, 4),
+        shapes=row_shapes,
     )
 
 

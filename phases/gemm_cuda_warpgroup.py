@@ -9,24 +9,13 @@ from dataclasses import dataclass
 from math import ceil
 
 from gputop.phases.gemm_cuda import COVERS, cluster_arguments, parts, store_launch
-from gputop.phases.gemm_cuda_traffic import (
-    CLUSTER_CYCLES,
-    Blocking,
-    copy_wavefronts,
-    instructions_after,
-    l2_bytes_after,
-    launches_after,
-)
-from gputop.phases.sass_loops import LOOP_BODIES
+from gputop.phases.gemm_cuda_shapes import Tiles, shapes
 from gputop.phases.shape_limits import not_multiple_of, too_short
-from gputop.plan.traffic import CriticalPath, Traffic
 from gputop.plan.types import WORD_BYTES, Dims, Kernel, Launch, Plan, Task
 
 ROWS, DEPTH = 128, 32
 THREADS = 256
-WARPS = THREADS // 32
-AROUND = 1000
-"""Cycles of a warp before its first product and after its last, by the machine code."""
+WARPGROUPS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,39 +69,16 @@ def _limits(task: Task, plan: Plan, dims: Dims) -> str | None:
     return not_multiple_of(site, sizes) or too_short(site, task.splits, DEPTH)
 
 
-def _traffic(tile: WarpgroupTile, task: Task, products: int, fused: bool) -> Traffic:
-    """Panels once for each tile that reads them, what they have; parts travel between SMs, not through L2.
-
-    A block's copies all set out at once, so far as shared memory holds them. Its sums are ready when the
-    last of its products is, each of which takes a warpgroup half a cycle a column; then come two barriers of
-    the cluster and parts read from other SMs, eight at a time.
-    """
-    site, splits = task.site, task.splits
-    blocking = Blocking((ROWS, tile.columns, DEPTH), WARPS, splits, in_cluster=True)
-    across = blocking.across(task, products)
-    padded = ROWS * across * tile.columns
-    panel_bytes = blocking.panel_bytes(task, products)
-    steps = ceil(site.inner / DEPTH / splits)
-    kept = min(steps, tile.stages)
-    finishes = ceil(ROWS / splits * tile.columns / 4 / THREADS)
-    end = CriticalPath(
-        AROUND + CLUSTER_CYCLES * (2 + finishes * ceil(splits / 8)), l2_waits=finishes if fused else 0
-    )
-    products_end = CriticalPath(steps * DEPTH / 8 * tile.columns / 2, dram_waits=1) + end
-    copies_end = CriticalPath(dram_waits=ceil(steps / tile.stages)) + end
-    warp_steps = across * splits * WARPS * steps
-    reads = (64 + tile.columns) / 4  # of both operands by a warpgroup, a warp's share, in wavefronts
-    return Traffic(
-        flops=2.0 * padded * site.inner,
-        l2_bytes=panel_bytes * site.inner + l2_bytes_after(blocking, task, fused),
-        l1_wavefronts=warp_steps * (reads + copy_wavefronts(ROWS, tile.columns, DEPTH, WARPS)),
-        warp_instructions=warp_steps * LOOP_BODIES[tile.entry].instructions
-        + instructions_after(blocking, task, fused),
-        chains=(products_end.times(products), copies_end.times(products)),
-        after=launches_after(blocking, task, products, fused),
-        bytes_in_flight_per_warp=panel_bytes / across * DEPTH * kept / WARPS,
+def _asks(tile: WarpgroupTile) -> Tiles:
+    """Two warpgroups share the columns; copies set out as far as shared memory holds them."""
+    return Tiles(
+        (ROWS, tile.columns, DEPTH),
+        tile.stages,
         pipe="tf32_wgmma",
-        tile=blocking.tile,
+        warp_tile=(ROWS // WARPGROUPS, tile.columns),
+        readers=WARPGROUPS,
+        early=True,
+        exchange="cluster",
     )
 
 
@@ -131,8 +97,12 @@ def _kernel(tile: WarpgroupTile) -> Kernel:
         splits=tile.splits,
         limits=_limits,
         launches=lambda tasks, plan, dims: _launches(tile, tasks[0], plan, dims),
-        traffic=lambda tasks, plan, dims: _traffic(
-            tile, tasks[0], len(parts(tasks[0], plan, dims)), plan.fused_stores
+        shapes=lambda tasks, plan, dims: shapes(
+            _launches(tile, tasks[0], plan, dims),
+            parts(tasks[0], plan, dims)[0],
+            tile.entry,
+            _asks(tile),
+            fused=plan.fused_stores,
         ),
     )
 

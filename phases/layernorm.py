@@ -10,7 +10,6 @@ import numpy as np
 from gputop.model import activations
 from gputop.phases import rounding
 from gputop.phases.sites import in_every_layer
-from gputop.plan.traffic import Work
 from gputop.plan.types import (
     LAYERNORM_EPS,
     WORD_BYTES,
@@ -24,6 +23,7 @@ from gputop.plan.types import (
     View,
     WeightView,
 )
+from gputop.plan.work import Work
 
 if TYPE_CHECKING:
     from gputop.plan.types import Array

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from gputop.phases.gemm_cpu import ONE_CORE
-from gputop.plan.traffic import Traffic
+from gputop.plan.launch_shape import LaunchShape, call_shape
 from gputop.plan.types import Dims, Kernel, Plan, Task
 
 
-def _traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
+def _shapes(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
     site = tasks[0].site
     per_element = 5 if plan.fold else 7
-    return Traffic(flops=float(per_element * site.rows * site.columns), pipe=ONE_CORE)
+    return (call_shape(float(per_element * site.rows * site.columns), ONE_CORE),)
 
 
 KERNELS = (
@@ -21,6 +21,6 @@ KERNELS = (
         covers=("ln1", "ln2", "lnf"),
         entries=("cpu_layernorm",),
         maths=("fp32",),
-        traffic=_traffic,
+        shapes=_shapes,
     ),
 )

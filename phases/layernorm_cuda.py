@@ -10,13 +10,13 @@ from dataclasses import replace
 from math import ceil
 
 from gputop.model import activations
-from gputop.phases.sass_loops import LOOP_BODIES, UNCOALESCED_CYCLES, LoopBody
-from gputop.plan.traffic import CriticalPath, Traffic
+from gputop.plan.launch_shape import LaunchShape, Serial, WeightAhead
 from gputop.plan.types import LAYERNORM_EPS, WORD_BYTES, Dims, Kernel, Launch, Plan, Task, View, WeightView
 
 COVERS = ("ln1", "ln2", "lnf")
 THREADS = 128
 WARPS = 4
+WARP = 32
 LINE_BYTES = 128
 
 
@@ -37,94 +37,61 @@ def _launch(task: Task, entry: str, rows_per_block: int, threads: int = THREADS)
     return (Launch(entry, (ceil(x.rows / rows_per_block), 1, 1), (threads, 1, 1), args),)
 
 
-def _traffic(
-    task: Task,
-    rows_per_block: int,
-    wavefronts: float,
-    instructions: float,
-    chain: CriticalPath,
-    in_flight: float,
-) -> Traffic:
-    """`wavefronts` and `instructions` (of warps) are a row's; of the repeated walks' words L1 serves all.
-
-    Gain and shift, where they are not folded, each block asks L2 for once; each is a FLOP more an element.
-    """
+def _shape(launch: Launch, task: Task, rows_per_block: int, serial: Serial) -> LaunchShape:
+    """Rows are read once; gain and shift, where they are not folded, once a block."""
     rows, columns = task.output.rows, task.output.columns
-    weights = sum(task.operand(role) is not None for role in ("gain", "shift"))
-    return Traffic(
-        flops=(5.0 + weights) * rows * columns,
-        l2_bytes=WORD_BYTES * columns * (2.0 * rows + weights * ceil(rows / rows_per_block)),
-        l1_wavefronts=rows * wavefronts,
-        warp_instructions=rows * instructions,
-        chains=(chain,),
-        bytes_in_flight_per_warp=in_flight,
-        pipe="fp32",
+    vectors = sum(task.operand(role) is not None for role in ("gain", "shift"))
+    return LaunchShape(
+        blocks=launch.grid[0],
+        threads=launch.block[0],
         tile=(rows_per_block, columns, 1),
+        read_bytes=float(WORD_BYTES * columns * (min(rows, rows_per_block) + vectors)),
+        written_bytes=float(WORD_BYTES * rows * columns),
+        serial=serial,
+        has_main_loop=False,
+        pdl=launch.pdl,
     )
 
 
-SHUFFLE_CYCLES = 27
-"""Of a step of a shuffle tree: the shuffle, then an addition."""
-TREES = 2 * 5 * SHUFFLE_CYCLES
-"""Sums over a warp: mean, then squares."""
+WALKED_AT_ONCE = 16
+"""Elements of a walk that a thread loads together."""
 
 
-def _walks(task: Task, entry: str, steps: float) -> tuple[float, CriticalPath]:
-    """Instructions and chain of a warp's three walks over `steps` elements a lane, 16 in a turn.
+def _walks(task: Task, elements: float) -> Serial:
+    """Of a thread that walks `elements` three times: first from L2, then from L1.
 
-    The first finds the row in L2, the others in L1. The third waits for each element: what it writes might
-    be what it reads next. Gain and shift, where they are not folded, it has from DRAM: four in a turn.
+    The third walk waits for each element: what it writes might be what it reads next. Gain and shift come
+    from DRAM if they are not folded.
     """
-    mean, squares = LOOP_BODIES[f"{entry} mean"], LOOP_BODIES[f"{entry} squares"]
+    turns = ceil(elements / WALKED_AT_ONCE)
     if task.operand("gain"):
-        output, turns = LOOP_BODIES[f"{entry} output"], steps / 4
-        third = output.chain(turns, dram_waits=output.waits)
-    else:
-        output, turns = LOOP_BODIES[f"{entry} folded"], steps / 16
-        third = output.chain(turns)
-    first_two = mean.chain(steps / 16, l2_waits=mean.waits) + squares.chain(steps / 16)
-    instructions = (mean.instructions + squares.instructions) * steps / 16 + output.instructions * turns
-    return instructions, first_two + third
+        return Serial(l2_trips=turns, l1_trips=turns, dram_trips=elements)
+    return Serial(l2_trips=turns, l1_trips=turns + elements)
 
 
-def _thread_per_row_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
-    """A load or store of a warp touches 32 lines, one of each row."""
-    task = tasks[0]
-    columns = task.output.columns
-    instructions, chain = _walks(task, "layernorm_thread_per_row", columns)
-    accesses = CriticalPath(cycles=4 * UNCOALESCED_CYCLES * columns)
-    return _traffic(task, THREADS, 4.0 * columns, instructions / 32, chain + accesses, 16 * 32.0 * 32)
-
-
-def _warp_per_row_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
-    task = tasks[0]
-    columns = task.output.columns
-    instructions, chain = _walks(task, "layernorm_warp_per_row", columns / 32)
-    return _traffic(
-        task, WARPS, 4 * columns / 32, instructions, chain + CriticalPath(cycles=TREES), 8.0 * LINE_BYTES
-    )
-
-
-REGISTER_INSTRUCTIONS = 400
-REGISTER_CYCLES = 1250
-"""Of a row in registers, of six chunks of its eight: the whole kernel's, which has no loop."""
-
-
-def _row_in_registers_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
-    """One wait for the row; where gain and shift are not folded one more a chunk of 128 columns."""
-    task = tasks[0]
-    columns = task.output.columns
-    waits = ceil(columns / 128) if task.operand("gain") else 0
-    chain = CriticalPath(REGISTER_CYCLES, l2_waits=1, dram_waits=waits)
-    return _traffic(task, 1, 2 * columns / 32, REGISTER_INSTRUCTIONS, chain, float(WORD_BYTES * columns))
+TREE_SHUFFLES = 2 * 5
+"""Sums over a warp: mean, then squares."""
 
 
 def _thread_per_row(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
     return _launch(tasks[0], "layernorm_thread_per_row", THREADS)
 
 
+def _thread_per_row_shapes(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
+    """A load or store of a warp touches a line a lane."""
+    (launch,), columns = _thread_per_row(tasks, plan, dims), tasks[0].output.columns
+    shape = _shape(launch, tasks[0], THREADS, _walks(tasks[0], columns))
+    return (replace(shape, lookups=4.0 * columns * WARPS, lines_per_load=float(WARP)),)
+
+
 def _warp_per_row(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
     return _launch(tasks[0], "layernorm_warp_per_row", WARPS)
+
+
+def _warp_per_row_shapes(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
+    (launch,), columns = _warp_per_row(tasks, plan, dims), tasks[0].output.columns
+    serial = _walks(tasks[0], columns / WARP)
+    return (_shape(launch, tasks[0], WARPS, replace(serial, shuffles=TREE_SHUFFLES)),)
 
 
 MOST_COLUMNS = 1024
@@ -135,14 +102,18 @@ def _row_in_registers(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[
     return (replace(launch, pdl=True),)
 
 
+def _row_in_registers_shapes(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
+    """One wait for the row; where gain and shift are not folded one more a chunk of 128 columns."""
+    task = tasks[0]
+    (launch,) = _row_in_registers(tasks, plan, dims)
+    waits = ceil(task.output.columns / 128) if task.operand("gain") else 0
+    return (_shape(launch, task, 1, Serial(dram_trips=waits)),)
+
+
 WEIGHTS_AFTER = {"ln1": ("wqkv", "wo"), "ln2": ("w1", "w2"), "lnf": ("whead",)}
 """What the products after a layernorm read, two at most."""
 LEAST_SENDERS = 128
 """Blocks that send for weights, whatever the rows."""
-
-
-SENDING = LoopBody(5, 24)
-"""Of the loop that sends for a line a lane, by its machine code for sm_90."""
 
 
 def _weight_shapes(dims: Dims) -> dict[str, tuple[int, int]]:
@@ -185,32 +156,29 @@ def _weights_ahead(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Lau
     return (replace(plain, entry="layernorm_weights_ahead", grid=grid, args=args, pdl=False),)
 
 
-def _weights_ahead_traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
+def _weights_ahead_shapes(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
     """Of a row in registers, and every line of the weights once, which nothing waits for.
 
-    Rows are asked for before sending begins, and needed after it: a block waits for the longer of the two.
     L1 looks up each lane's line by itself.
     """
     task = tasks[0]
-    row = _row_in_registers_traffic(tasks, plan, dims)
-    (walk,) = row.chains
-    lines, senders = _lines_sent_for(task, dims), _senders(task)
-    turns = sum(ceil(count / (32 * senders)) for count in lines)
-    sending_cycles = turns * max(SENDING.cycles, UNCOALESCED_CYCLES)
-    sent_bytes = float(sum(lines) * LINE_BYTES)
-    vector_bytes = 2 * WORD_BYTES * task.output.columns if task.operand("gain") else 0
-    asked_at_once = WORD_BYTES * task.output.rows * task.output.columns + sent_bytes
-    assert row.l2_bytes is not None
-    assert row.l1_wavefronts is not None
-    assert row.warp_instructions is not None
-    return replace(
-        row,
-        dram_bytes=sent_bytes + vector_bytes,
-        l2_bytes=row.l2_bytes + sent_bytes,
-        l1_wavefronts=row.l1_wavefronts + sum(lines),
-        warp_instructions=row.warp_instructions + sum(lines) / 32 * SENDING.instructions,
-        chains=(walk, CriticalPath(walk.cycles + sending_cycles, dram_waits=walk.dram_waits)),
-        bytes_in_flight_per_warp=asked_at_once / senders,
+    (row,) = _row_in_registers_shapes(tasks, plan, dims)
+    senders, lines = _senders(task), _lines_sent_for(task, dims)
+    ahead = tuple(
+        WeightAhead(name, float(count * LINE_BYTES))
+        for name, count in zip(WEIGHTS_AFTER[task.site.phase], lines, strict=True)
+    )
+    sent_bytes = sum(weight.size_bytes for weight in ahead)
+    return (
+        replace(
+            row,
+            blocks=senders,
+            read_bytes=row.read_bytes + sent_bytes / senders,
+            lookups=sum(lines) / WARP / senders,
+            lines_per_load=float(WARP),
+            ahead=ahead,
+            pdl=False,
+        ),
     )
 
 
@@ -232,7 +200,7 @@ KERNELS = (
         entries=("layernorm_thread_per_row",),
         source="layernorm/01_thread_per_row.cu",
         launches=_thread_per_row,
-        traffic=_thread_per_row_traffic,
+        shapes=_thread_per_row_shapes,
     ),
     Kernel(
         name="layernorm_warp_per_row",
@@ -242,7 +210,7 @@ KERNELS = (
         entries=("layernorm_warp_per_row",),
         source="layernorm/01_warp_per_row.cu",
         launches=_warp_per_row,
-        traffic=_warp_per_row_traffic,
+        shapes=_warp_per_row_shapes,
     ),
     Kernel(
         name="layernorm_row_in_registers",
@@ -253,7 +221,7 @@ KERNELS = (
         source="layernorm/11_row_in_registers.cu",
         limits=_row_in_registers_limits,
         launches=_row_in_registers,
-        traffic=_row_in_registers_traffic,
+        shapes=_row_in_registers_shapes,
     ),
     Kernel(
         name="layernorm_weights_ahead",
@@ -264,6 +232,6 @@ KERNELS = (
         source="layernorm/11_weights_ahead.cu",
         limits=_row_in_registers_limits,
         launches=_weights_ahead,
-        traffic=_weights_ahead_traffic,
+        shapes=_weights_ahead_shapes,
     ),
 )

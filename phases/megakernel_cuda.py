@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
-from gputop.phases import attention_cuda, embed_cuda, gemm_cuda, layernorm_cuda
-from gputop.phases.gemm_cuda_traffic import Blocking, GemmLoop, copy_wavefronts, traffic
-from gputop.phases.sass_loops import LOOP_BODIES
+from gputop.phases import attention_cuda, embed_cuda, layernorm_cuda
+from gputop.phases.gemm_cuda_shapes import RowByColumns, Tiles
 from gputop.phases.shape_limits import not_multiple_of
-from gputop.plan.traffic import CriticalPath, Traffic
+from gputop.plan.launch_shape import LaunchShape
 from gputop.plan.types import (
     LAYERNORM_EPS,
     WORD_BYTES,
@@ -128,45 +127,48 @@ _BUILT_OF: dict[str, Kernel] = {
     kernel.name: kernel for kernel in (*embed_cuda.KERNELS, *layernorm_cuda.KERNELS, *attention_cuda.KERNELS)
 }
 
-BARRIER = CriticalPath(grid_barriers=1)
-"""After each task."""
-PRODUCT_LOOP = GemmLoop(
-    LOOP_BODIES["megakernel products"],
-    DEPTH,
-    wavefronts=64 + copy_wavefronts(TILE, TILE, DEPTH, WARPS),
-    ahead=STAGES - 1,
-    around=gemm_cuda.WMMA_AROUND,
+PRODUCT = Tiles(
+    (TILE, TILE, DEPTH),
+    STAGES,
+    pipe="tf32_wmma",
+    warp_tile=(TILE // 2, TILE // 2),
+    exchange="memory",
 )
-ROW_LOOP = GemmLoop(LOOP_BODIES["megakernel rows"], 16 * WARPS, wavefronts=32, dram_waits=2, around=400)
 
 
-def _task_traffic(task: Task, plan: Plan, dims: Dims) -> Traffic:
-    """Of a task as it would be alone; a block that has several items of it takes them in turn."""
+def _task_shapes(task: Task, plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
+    """Of a task as it would be alone, an item a block."""
     site = task.site
+    task = replace(task, splits=splits(task)) if site.inner else task
     if site.name in PRODUCTS:
-        blocking = Blocking((TILE, TILE, DEPTH), WARPS, splits(task), part_waits=1.0)
-        return traffic(PRODUCT_LOOP, blocking, "tf32_mma", task, 1, True)
+        tiles = ceil(site.rows / TILE) * ceil(site.columns / TILE)
+        return (PRODUCT.shape(_items(tiles * task.splits), task),)
     if site.name in ROW_PRODUCTS:
-        blocking = Blocking(
-            (1, 32, 1), WARPS, splits(task), part_waits=1 / 8, stores=1, beyond=gemm_cuda.ONE_ROW_BEYOND
-        )
-        return traffic(ROW_LOOP, blocking, "fp32", task, 1, True)
+        items = site.rows * ceil(site.columns / 32) * task.splits
+        # The machine code that is known is the products': here two loads are waited for in a turn.
+        shape = RowByColumns(at_once=16).shape(_items(items), task)
+        return (replace(shape, step_loads=2.0, exchange="memory", exchange_turns=1, has_main_loop=False),)
     by_phase = {"embed": "embed_gather", "attention": "attention_flash"}
     built_of = _BUILT_OF[by_phase.get(site.phase, "layernorm_warp_per_row")]
-    assert built_of.traffic is not None
-    return built_of.traffic((task,), plan, dims)
+    assert built_of.shapes is not None
+    return built_of.shapes((task,), plan, dims)
 
 
-def _traffic(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic:
-    """Of one task, its barrier included; of several together, nothing is declared.
+def _items(count: int) -> Launch:
+    return Launch(NAME, (count, 1, 1), (THREADS, 1, 1), (), smem_bytes=SMEM_BYTES)
 
-    Its tile is left out: the grid is the pass's and says nothing of how a task's items fit it.
-    """
+
+def _shapes(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
+    """Of one task; of several together, nothing is declared."""
     if len(tasks) > 1:
-        return Traffic()
-    alone = _task_traffic(tasks[0], plan, dims)
-    chains = tuple(chain + BARRIER for chain in alone.chains)
-    return replace(alone, chains=chains, after=CriticalPath(), tile=None)
+        return ()
+    return tuple(_inside(shape) for shape in _task_shapes(tasks[0], plan, dims))
+
+
+def _inside(shape: LaunchShape) -> LaunchShape:
+    """After each barrier the SM's own cache knows nothing of what others wrote: it has to ask L2."""
+    far = replace(shape.serial, l2_trips=shape.serial.l2_trips + shape.serial.l1_trips, l1_trips=0.0)
+    return replace(shape, serial=far, inside=True, pdl=False, threads=THREADS, smem_bytes=SMEM_BYTES)
 
 
 KERNELS = (
@@ -184,6 +186,6 @@ KERNELS = (
         fused_stores=True,
         limits=_limits,
         launches=_launches,
-        traffic=_traffic,
+        shapes=_shapes,
     ),
 )

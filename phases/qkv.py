@@ -9,8 +9,8 @@ from __future__ import annotations
 from gputop.model import activations
 from gputop.phases import gemm
 from gputop.phases.sites import present
-from gputop.plan.traffic import Work
 from gputop.plan.types import Dims, Phase, Plan, Site, Task
+from gputop.plan.work import Work
 
 
 def work(site: Site, dims: Dims) -> Work:

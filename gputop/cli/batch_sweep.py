@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gputop.cli.options import whole_number
 from gputop.cli.tables.text_table import Heading, table
 from gputop.cli.terminal import Terminal
+from gputop.results.row_figures import binds_words
 from gputop.util import units
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _rows(entries: Sequence[LadderEntry]) -> Iterator[tuple[str, ...]]:
             units.si(rate(entry), "FLOP/s"),
             units.ratio_within(repaid, entry.ratio_first_lo, entry.ratio_first_hi),
             units.ratio(None if first is None else forecast_ratio(first, entry)),
-            units.text(entry.binds),
+            binds_words(entry),
             entry.gate.status,
         )
 

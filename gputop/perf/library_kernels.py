@@ -8,7 +8,11 @@ come as the driver gives them, mangled or not.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil, prod
+
+from gputop.plan.launch_shape import LaunchFacts, LaunchShape
+from gputop.plan.types import WORD_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,4 +68,56 @@ def tile(name: str) -> LibraryTile | None:
         depth=int(found["k"]),
         stages=int(stages) if stages else None,
         pipe=pipe,
+    )
+
+
+def product_shape(facts: LaunchFacts, rows: int, columns: int, inner: int) -> LaunchShape | None:
+    """Return what a library's launch asks for, by its name and its grid; None if these do not say.
+
+    Of one row each weight is read once, whatever the tile.
+    """
+    if facts.grid is None or facts.block is None:
+        return None
+    named, grid_blocks = tile(facts.name), prod(facts.grid)
+    common = LaunchShape(
+        blocks=grid_blocks,
+        threads=prod(facts.block),
+        smem_bytes=facts.smem_bytes or 0,
+        distinct_bytes=float(WORD_BYTES * (rows + columns) * inner),
+        written_bytes=float(WORD_BYTES * rows * columns),
+        from_dram=True,
+        has_main_loop=False,
+        library=family(facts.name),
+    )
+    if named is None:
+        once = WORD_BYTES * inner * (columns / grid_blocks + 1)
+        return replace(common, read_bytes=once) if rows == 1 else None
+    splits = facts.grid[2] if common.library == "sm80" else 1
+    down, across = ceil(rows / named.rows), ceil(columns / named.columns)
+    stage_bytes = WORD_BYTES * (named.rows + named.columns) * named.depth
+    return replace(
+        common,
+        # Its grid may be padded to whole clusters, or smaller, with several tiles for a block.
+        blocks=down * across * splits,
+        tile=(named.rows, named.columns, named.depth),
+        splits=splits,
+        steps=inner / splits / named.depth,
+        stages=named.stages or max(2, common.smem_bytes // stage_bytes),
+        pipe=named.pipe,
+        flops=2.0 * down * named.rows * across * named.columns * inner,
+        read_bytes=WORD_BYTES * (named.rows + named.columns) * inner / splits,
+        written_bytes=float(WORD_BYTES * rows * columns * splits),
+    )
+
+
+def sum_shape(facts: LaunchFacts, rows: int, columns: int, splits: int) -> LaunchShape:
+    """What the launch asks for that adds the parts of a library's product."""
+    blocks = prod(facts.grid or (1,))
+    outputs = rows * columns
+    return LaunchShape(
+        blocks=blocks,
+        threads=prod(facts.block or (32,)),
+        read_bytes=WORD_BYTES * outputs * (splits + 1) / blocks,
+        written_bytes=float(WORD_BYTES * outputs),
+        has_main_loop=False,
     )

@@ -32,12 +32,22 @@ class Serial:
 
 
 @dataclass(frozen=True, slots=True)
+class WeightAhead:
+    """A weight that a launch prefetches for a later one."""
+
+    tensor: str
+    size_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
 class LaunchShape:
     """One launch as declared; sizes are of the busiest block unless said otherwise."""
 
     blocks: int
     threads: int
     """Of a block."""
+    working_warps: int | None = None
+    """Of a block, that multiply; None: all."""
     smem_bytes: int = 0
     """Dynamic shared memory of a block."""
     cluster: int = 1
@@ -59,7 +69,9 @@ class LaunchShape:
     read_bytes: float = 0.0
     """That a block asks L2 for."""
     early_bytes: float = 0.0
-    """Of those, weights that a dependent launch asks for before it waits for the launch before it."""
+    """Of those, weights that a dependent launch takes in before it waits for the launch before it."""
+    prefetched_bytes: float = 0.0
+    """Of those, weights that it has L2 fetch before it waits, to take them in later."""
     distinct_bytes: float | None = None
     """That all blocks together ask for, each byte once. None: no two blocks read the same."""
     written_bytes: float = 0.0
@@ -80,19 +92,35 @@ class LaunchShape:
     exchange_turns: int = 1
     """Turns in which a thread reads the others' parts and its epilogue's operands."""
     serial: Serial = Serial()
+    ahead: tuple[WeightAhead, ...] = ()
+    """Weights of later launches that it has L2 fetch, and does not wait for."""
     has_main_loop: bool = True
     """Whether its machine code has one loop of products that takes `steps`, and nothing else that takes
     long.
     """
     pdl: bool = False
     """May start before the launch ahead of it has ended."""
+    inside: bool = False
+    """A task of a kernel that holds the SMs for several: it begins behind a barrier of the grid, and is no
+    launch of its own.
+    """
     library: str = ""
-    """A library's launch: nothing of it is ours."""
+    """The family of a library's kernel: nothing of it is ours."""
+
+    @property
+    def warps(self) -> int:
+        """Of a block, that multiply."""
+        return max(1, self.threads // 32) if self.working_warps is None else self.working_warps
 
     @property
     def l2_bytes(self) -> float:
         """Asked of L2 by all blocks, and written."""
         return self.blocks * self.read_bytes + self.written_bytes
+
+
+def call_shape(flops: float, pipe: str) -> LaunchShape:
+    """A function call on the host, at the ceiling `pipe`."""
+    return LaunchShape(blocks=1, threads=1, pipe=pipe, flops=flops)
 
 
 @dataclass(frozen=True, slots=True)

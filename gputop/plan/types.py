@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from gputop.plan.traffic import Traffic, Work
+from gputop.plan.launch_shape import LaunchFacts, LaunchShape
+from gputop.plan.work import Work
 
 if TYPE_CHECKING:
     import numpy as np
@@ -243,8 +244,10 @@ class Kernel:
     """Why it can't take this task (`needs K a multiple of 16, got 100`), or None."""
     launches: Callable[[tuple[Task, ...], Plan, Dims], tuple[Launch, ...]] | None = None
     """Given the tasks it covers in one go: one task, or with `fuses` several in pass order."""
-    traffic: Callable[[tuple[Task, ...], Plan, Dims], Traffic] | None = None
-    """Of one such go."""
+    shapes: Callable[[tuple[Task, ...], Plan, Dims], tuple[LaunchShape, ...]] | None = None
+    """What each of those launches asks of the chip, in the same order; of a stamped kernel, given one task,
+    what that task asks.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,6 +477,9 @@ class LaunchInfo:
     smem_bytes: int | None = None
     spill_bytes: int | None = None
     occupancy_theoretical: float | None = None
+    """With blocks enough."""
+    occupancy_grid: float | None = None
+    """That this grid gives an SM."""
     occupancy_limiters: tuple[str, ...] = ()
     waves: float | None = None
     warps_in_flight: float | None = None
@@ -482,3 +488,5 @@ class LaunchInfo:
     """Thread blocks of the launch that does the work (its grid as a number)."""
     blocks_per_sm: int | None = None
     """Blocks of that launch that an SM holds at once."""
+    each: tuple[LaunchFacts, ...] = ()
+    """Every launch of one instance, in order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop.phases import first_line
-from gputop.plan.traffic import Traffic
+from gputop.plan.launch_shape import LaunchShape
 from gputop.plan.types import Dims, Kernel, Launch, Plan, Step, Task
 from gputop.util.errors import GputopError, UsageError
 
@@ -27,12 +27,13 @@ def launches_of(step: Step, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
         raise _broken(kernel, "launches", error) from error
 
 
-def traffic_of(kernel: Kernel, tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> Traffic | None:
-    """Return what a kernel declares of its tasks, if it does so. Raise UsageError if it fails."""
+def shapes_of(step: Step, plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
+    """Return what a kernel declares of a step's launches, if it does so. Raise UsageError if it fails."""
+    kernel = step.kernel
     try:
-        return kernel.traffic(tasks, plan, dims) if kernel.traffic else None
+        return kernel.shapes(step.tasks, plan, dims) if kernel.shapes else ()
     except Exception as error:
-        raise _broken(kernel, "traffic", error) from error
+        raise _broken(kernel, "shapes", error) from error
 
 
 def _broken(kernel: Kernel, part: str, error: Exception) -> UsageError:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gputop.model.workloads import WORKLOADS
 from gputop.plan.types import Dims, Kernel, KernelChoice, Plan, PlanRequest, Rung, Step, Task
-from gputop.planner.kernel_calls import launches_of, refusal_of, traffic_of
+from gputop.planner.kernel_calls import launches_of, refusal_of, shapes_of
 from gputop.planner.registry import Registry, divided
 from gputop.planner.resolver import Resolver, plan_dims
 from gputop.util import paths
@@ -89,7 +89,7 @@ def _call_faults(kernel: Kernel, registry: Registry) -> Iterator[str]:
                     continue
                 try:
                     launches = launches_of(Step(kernel, given), plan, dims)
-                    traffic_of(kernel, given, plan, dims)
+                    shapes_of(Step(kernel, given), plan, dims)
                 except UsageError as error:
                     yield str(error).rstrip(".")
                     continue

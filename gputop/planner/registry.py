@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from gputop import phases as bridge
-from gputop.plan.traffic import NOTHING, Work
 from gputop.plan.types import (
     Dims,
     Kernel,
@@ -23,6 +22,7 @@ from gputop.plan.types import (
     Task,
     Toggle,
 )
+from gputop.plan.work import NOTHING, Work
 from gputop.planner.own_kernels.folder import OwnFolder, read_folder
 from gputop.util import paths
 from gputop.util.errors import UsageError, unknown_name

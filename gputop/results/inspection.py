@@ -96,7 +96,7 @@ def heading(inspection: Inspection) -> str:
 
 
 def term_lines(row: Row) -> tuple[TermLine, ...]:
-    """Return the measured time, each term that is not 0, largest first, the floor, and what is unexplained.
+    """Return the measured time, each term that is not 0, largest first, the floor, reach, and what is left.
 
     A term that equals the floor says so, and the floor then has no line of its own.
     """
@@ -109,6 +109,8 @@ def term_lines(row: Row) -> tuple[TermLine, ...]:
         lines.append(TermLine(label, item.term, item.value_s, " ".join(part for part in asides if part)))
     if row.floor_s is not None and row.floor_term not in [item.term for item in shares]:
         lines.append(TermLine("floor", "floor", row.floor_s, row.floor_term or ""))
+    if row.reach_s is not None:
+        lines.append(TermLine("reach", "reach", row.reach_s))
     if row.unexplained_s is not None:
         lines.append(TermLine("unexplained", "unexplained", row.unexplained_s))
     return tuple(lines)
@@ -162,6 +164,8 @@ def _occupancy(inspection: Inspection) -> Iterator[str]:
         yield f"SMs with a block   {_bar(filled / sms)} {filled} of {sms}" + (
             f", {idle} idle" if idle else ""
         )
+    if row.occupancy_grid is not None:
+        yield f"warps an SM, given {_bar(row.occupancy_grid)} {percent(row.occupancy_grid)}"
     if row.occupancy_theoretical is not None:
         share = row.occupancy_theoretical
         by = f", limited by {row.occupancy_limiters}" if row.occupancy_limiters else ""
@@ -290,6 +294,7 @@ def inspection_record(inspection: Inspection) -> Mapping[str, object]:
             "sm_count": sms,
             "sms_with_a_block": min(blocks, sms) if blocks is not None and sms else None,
             "idle_sms": phase_facts.idle_sms(row, sms),
+            "given": row.occupancy_grid,
             "limit": row.occupancy_theoretical,
             "limiters": row.occupancy_limiters,
             "blocks_by_limit": shape.allowed(arch) if shape and arch else {},

@@ -82,7 +82,7 @@ class LadderEntry:
     """Time / time without what padding and idle SMs account for, as the model splits it; of sites whose
     shape is unknown nothing is taken off. None where no site's is known."""
     model_s: float | None = None
-    """The pass by the term model alone: each site's largest term."""
+    """The pass by the term model alone."""
     breakdown: Breakdown | None = None
     tuned: tuple[Tuned, ...] = ()
     host_bound: bool | None = None
@@ -100,6 +100,8 @@ class LadderEntry:
     rung before, and in recordings older than it."""
     same_within: float | None = None
     """As of `Delta`."""
+    binds_share: float | None = None
+    """Of `device_s`, what binds takes; None in recordings older than it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What follows from one row of the phase table: its nearest term, its idle SMs, its excess, its history."""
+"""What follows from one row of the phase table: what binds it, its idle SMs, its excess, its history."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from math import prod
 
 from gputop.perf.block_shape import BlockShape
 from gputop.perf.roofline import TERMS
-from gputop.results.records import TOTAL_ROWS, Ceilings, DeviceFacts, PlanResult, Row, Window
-
-LAUNCH_BY_SETTINGS = ("launch_graph", "launch_queued", "launch_stream")
-"""Ceilings that price one launch, the first that is known."""
+from gputop.results.records import TOTAL_ROWS, DeviceFacts, PlanResult, Row, Window
+from gputop.results.row_figures import excess_s, floor_ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +31,14 @@ def term_shares(row: Row) -> tuple[TermShare, ...]:
     return tuple(sorted(shares, key=lambda item: -item.value_s))
 
 
-def nearest_term(row: Row) -> TermShare | None:
-    """Return the term that comes nearest to the row's time; None if no term is known or all are 0."""
-    shares = term_shares(row)
-    return shares[0] if shares and shares[0].value_s > 0 else None
+def bound_by(row: Row) -> TermShare | None:
+    """Return what binds the row with its share of the time, or `unknown` with the part that is unexplained.
+
+    None if nothing is known of it.
+    """
+    if row.binds is None or row.binds_share is None or not row.time_s:
+        return None
+    return TermShare(row.binds, row.binds_share * row.time_s, row.binds_share)
 
 
 def extent_of(text: str | None) -> int | None:
@@ -70,28 +72,14 @@ def sm_count(device: DeviceFacts | None) -> int | None:
     return device.sm_count if device and (device.arch or "").startswith("sm_") else None
 
 
-def least_launch_s(ceilings: Ceilings | None) -> float | None:
-    """Return what one launch and one load from memory take at least: no kernel is shorter than that."""
-    if ceilings is None:
-        return None
-    launch_s = next((value for name in LAUNCH_BY_SETTINGS if (value := ceilings.get(name)) is not None), None)
-    load_s = ceilings.get("dram_latency")
-    return None if launch_s is None or load_s is None else launch_s + load_s
+def times_floor(row: Row) -> float | None:
+    """Return time / floor; None if one is unknown, or if the floor ranks nothing."""
+    return row.time_s / row.floor_s if row.time_s and row.floor_s and floor_ranks(row) else None
 
 
-def times_floor(row: Row, ceilings: Ceilings | None) -> float | None:
-    """Return time / floor. None if the floor is below one launch and one load each: it then ranks nothing."""
-    if not row.time_s or not row.floor_s:
-        return None
-    least_s = least_launch_s(ceilings)
-    if least_s is not None and row.floor_s < least_s * (row.count or 1):
-        return None
-    return row.time_s / row.floor_s
-
-
-def excess_s(row: Row) -> float | None:
-    """Return the time above the floor; None if either is unknown."""
-    return None if row.time_s is None or row.floor_s is None else row.time_s - row.floor_s
+def times_reach(row: Row) -> float | None:
+    """Return time / reach, with the gap before the launches, which reach holds too; None if unknown."""
+    return (row.time_s + (row.gap_s or 0.0)) / row.reach_s if row.time_s and row.reach_s else None
 
 
 def phases_of(lane: PlanResult | None) -> tuple[Row, ...]:
@@ -105,7 +93,7 @@ def totals_of(lane: PlanResult | None) -> Mapping[str, Row]:
 
 
 def worst_phase(lane: PlanResult | None) -> Row | None:
-    """Return the phase with the largest excess over its floor; a phase without a floor can't be judged."""
+    """Return the phase with the largest excess; a phase without a floor can't be judged."""
     judged = [row for row in phases_of(lane) if row.time_s and row.floor_s is not None]
     return max(judged, key=lambda row: excess_s(row) or 0.0, default=None)
 

@@ -105,6 +105,21 @@ class Row:
     """Bytes that the kernel asks of L2 (`l2_bytes`) / its weights and activations moved once."""
     library_kernel_demangled: str | None = None
     """`library_kernel` as declared in C++."""
+    first_load_s: float | None = None
+    code_s: float | None = None
+    end_s: float | None = None
+    modelled_s: float | None = None
+    """What the terms come to that are known: those of a launch add up, of its resources the longest
+    counts.
+    """
+    binds_share: float | None = None
+    """Of the time; of `unknown` the part that is unexplained."""
+    reach_s: float | None = None
+    """The least that launches which wait for each other can take."""
+    occupancy_grid: float | None = None
+    """Warps that this grid gives an SM / the most it holds; `occupancy_theoretical` is with blocks enough."""
+    reach_efficiency: float | None = None
+    """`reach_s` / (`time_s` + `gap_s`): reach holds the gap before a launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +264,8 @@ class Ceiling:
 
     name: str
     """`dram_read dram_copy l2_read fp32 tf32_mma bf16_mma tf32_wgmma bf16_wgmma launch_stream
-    launch_queued launch_graph launch_dependent launch_pdl grid_barrier call dram_latency l2_latency`."""
+    launch_queued launch_graph launch_dependent launch_pdl grid_barrier call dram_latency l2_latency` and
+    those of `gputop.backends.cuda.ceilings`."""
     value: float
     unit: Literal["B/s", "FLOP/s", "s"]
     how: str

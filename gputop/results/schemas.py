@@ -193,11 +193,14 @@ LADDER = Schema(
         Column("saved_first_hi_s", "s", "hi", "Upper end of its 99 % interval.", signed_seconds),
         _VERSIONS,
         _STATUS,
-        Column("model_s", "s", "model", "The pass by the term model: each site's largest term.", seconds),
+        Column("model_s", "s", "model", "The pass by the term model alone.", seconds),
         *BREAKDOWN,
         Column("host_bound", "", "host-bound", "Whether the host sets the wall time.", yes_no),
         Column("forecast_s", "s", "forecast", "Of a peer: time forecast from its features.", seconds),
         _AA_FLOOR,
+        Column(
+            "binds_share", "1", "share", "What binds / device_s; of unknown the unexplained part.", percent
+        ),
     ),
 )
 

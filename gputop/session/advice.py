@@ -1,4 +1,7 @@
-"""One line of advice: the largest excess over its floor, what binds it, and what would spend less of that."""
+"""One line of advice: the largest excess, what binds it, and what would spend less of that.
+
+The excess is over `reach` if that is known: a floor below what one launch takes ranks nothing.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from gputop.plan.types import Dims, Plan, PlanRequest
 from gputop.planner.plan_views import kernel_flips
 from gputop.planner.resolver import Resolver
 from gputop.results.records import Row
+from gputop.results.row_figures import binds_words, bound_of, excess_s
 from gputop.session.cost_model import SiteModel
 from gputop.util.errors import UsageError
 from gputop.util.units import seconds, significant
@@ -57,9 +61,11 @@ def advise(rows: tuple[Row, ...], sites: tuple[SiteModel, ...], near: tuple[Neig
     if name is None or total_s is None:
         return ""
     worst = timed[name]
+    bound, bound_s = bound_of(worst)
+    spent_s = (bound_s or 0.0) + (excess_s(worst) or 0.0)
     head = (
         f"Largest excess: {worst.phase}, {seconds(worst.time_s)}, "
-        f"{significant((worst.time_s or 0.0) / (worst.floor_s or 1.0))} times its floor; {_binds(worst)}."
+        f"{significant(spent_s / (bound_s or spent_s))} times its {bound}; {_binds(worst)}."
     )
     changes = sorted(_gains(timed, worst.phase, total_s, sites, near), key=lambda change: change.after_s)
     if not changes:
@@ -72,8 +78,8 @@ def advise(rows: tuple[Row, ...], sites: tuple[SiteModel, ...], near: tuple[Neig
 
 
 def worst_site(rows: Iterable[Row]) -> str | None:
-    """The site furthest above its floor; None where nothing was measured by phase or no floor is known."""
-    worst = max(_timed(rows), key=_excess_s, default=None)
+    """The site with the largest excess; None where nothing was measured by phase or no floor is known."""
+    worst = max(_timed(rows), key=lambda row: excess_s(row) or 0.0, default=None)
     return worst.phase if worst else None
 
 
@@ -81,16 +87,11 @@ def _timed(rows: Iterable[Row]) -> Iterator[Row]:
     return (row for row in rows if row.kernel and row.time_s and row.floor_s)
 
 
-def _excess_s(row: Row) -> float:
-    return (row.time_s or 0.0) - (row.floor_s or 0.0)
-
-
 def _binds(row: Row) -> str:
     if row.binds == "unknown":
         near = f" ({row.runner_up} comes nearest)" if row.runner_up else ""
-        chosen = "; its kernel is the library's own choice, and what that asks of the chip is not known"
-        return f"no term explains half of it{near}{chosen if row.library_kernel else ''}"
-    return f"{row.binds} binds"
+        return f"more than half of it is unexplained{near}"
+    return f"{binds_words(row)} binds"
 
 
 def _gains(
@@ -131,19 +132,5 @@ def _saved_s(before: SiteModel, after: Iterable[SiteModel], row: Row) -> float:
     if not same:
         return 0.0
     time_s = None if row.time_s is None else row.time_s + (row.gap_s or 0.0)
-    forecast = roofline.forecast(before.terms, _added([model.terms for model in same]), time_s)
+    forecast = roofline.forecast(before.terms, [model.terms for model in same], time_s)
     return forecast.saved_s if forecast else 0.0
-
-
-def _added(terms: list[roofline.Terms]) -> roofline.Terms:
-    """Terms of sites that run one after the other; a term unknown for one is unknown."""
-    first, *others = terms
-    for other in others:
-        first = roofline.Terms(
-            **{
-                name: None if mine is None or theirs is None else mine + theirs
-                for name in (f"{term}_s" for term in roofline.TERMS)
-                for mine, theirs in ((getattr(first, name), getattr(other, name)),)
-            }
-        )
-    return first

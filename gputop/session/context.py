@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gputop import __version__
 from gputop.backends.base import Backend, Say
+from gputop.plan.launch_shape import LaunchFacts
 from gputop.plan.types import Dims, LaunchInfo, Plan, PlanRequest, Step
 from gputop.planner.resolver import Resolver, plan_dims
 from gputop.results.records import Ceilings, Health, Row
@@ -33,6 +34,10 @@ class SessionContext:
         self.windows = 0
         """Windows begun so far."""
         self._ceilings: Ceilings | None = None
+        self._entries: dict[str, LaunchFacts] = {}
+        """Of every kernel that a measured plan has loaded, by entry: what another launch of it is
+        forecast by.
+        """
         self._neighbours: dict[tuple[Plan, str], tuple[advice.Neighbour, ...]] = {}
         """By plan and the site that is to spend less."""
 
@@ -82,6 +87,8 @@ class SessionContext:
         dims = self.dims(plan)
         machine = replace(machine, clock_hz=lane.clock_hz or machine.clock_hz)
         facts = {fact.site: fact for fact in lane.prepared.facts()}
+        for launch in (one for fact in facts.values() for one in fact.each):
+            self._entries[launch.name] = launch
         return PlanModel(
             sites=self._models(plan, lane.prepared.steps, machine, facts),
             plan_floors=plan_floors(self.catalog, plan, dims, machine),
@@ -115,4 +122,4 @@ class SessionContext:
     def _models(
         self, plan: Plan, steps: tuple[Step, ...], machine: Machine, facts: Mapping[str, LaunchInfo]
     ) -> tuple[SiteModel, ...]:
-        return site_models(self.catalog, plan, self.dims(plan), steps, machine, facts)
+        return site_models(self.catalog, plan, self.dims(plan), steps, machine, facts, self._entries)

@@ -11,7 +11,6 @@ from contextlib import suppress
 from functools import cached_property
 from math import ceil, exp, floor, log
 
-from gputop.perf.roofline import modelled_s
 from gputop.plan.choices import RungView
 from gputop.plan.toggles import toggle_text
 from gputop.plan.types import Plan, PlanRequest, Workload
@@ -98,7 +97,7 @@ class FlipForecaster:
             return None
         if plan not in self._models:
             dims = plan_dims(self._workload, plan)
-            machine = Machine(self._device, self._ceilings, None)
+            machine = Machine(self._device, self._ceilings, self._clock_hz)
             try:
                 steps = self._resolver.steps(plan, dims)
                 self._models[plan] = site_models(self._resolver, plan, dims, steps, machine, {})
@@ -106,6 +105,12 @@ class FlipForecaster:
                 # A kernel that was recorded and is no longer there.
                 self._models[plan] = None
         return self._models[plan]
+
+    @cached_property
+    def _clock_hz(self) -> float | None:
+        """The clock of the first row that tells one."""
+        every = (row.sm_clock_hz for rows in self._rows.values() for row in rows)
+        return next((clock_hz for clock_hz in every if clock_hz), None)
 
     @cached_property
     def _rows(self) -> Mapping[str, tuple[Row, ...]]:
@@ -164,7 +169,7 @@ def forecast_pass_s(
 
 def _modelled_s(models: Iterable[SiteModel]) -> float | None:
     """Return the model's time of sites that run one after the other; None if it has none of one of them."""
-    times = [modelled_s(model.terms) for model in models]
+    times = [model.terms.modelled_s for model in models]
     known = [time_s for time_s in times if time_s is not None]
     return sum(known) if len(known) == len(times) else None
 

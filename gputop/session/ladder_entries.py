@@ -25,6 +25,7 @@ class LadderMeasurement:
     gate: Gate
     samples: LaneSamples | None
     binds: str | None = None
+    binds_share: float | None = None
     files: tuple[str, ...] = ()
     """Source of each kernel of the dispatch, below kernels/."""
     tokens: int | None = None
@@ -69,6 +70,7 @@ def _entry(
         kernels=tuple(map(str, kernels_of(climb.plan))),
         gate=climb.gate,
         binds=climb.binds,
+        binds_share=climb.binds_share,
         files=climb.files,
         batch=climb.plan.batch,
         flops=climb.flops,

@@ -20,8 +20,9 @@ from gputop.session.cost_model import Machine, modelled_s
 from gputop.session.ladder_entries import LadderMeasurement, kernels_of
 from gputop.session.peer_forecast import OwnPlanTiming, peer_forecast
 from gputop.session.prepared_plans import PreparedLane
-from gputop.session.rows import PlanModel, dominant_term, host_bound, shape_tax, site_binds
+from gputop.session.rows import PlanModel, host_bound, timed_sites
 from gputop.session.sampling import GATE_FAILED, LaneSamples, Stop, sample_lanes, still_right
+from gputop.session.timed_site import pass_binding, shape_tax
 from gputop.util.errors import DeviceLost, GputopError, UsageError
 from gputop.validation.gate import PASS_TOLERANCES
 
@@ -209,10 +210,13 @@ def _climb(
         climb = replace(climb, forecast=peer_forecast(catalog, plan, dims, features, ours, machine))
     if samples is None or physics is None:
         return climb
+    timed = timed_sites(samples, physics)
+    binding = pass_binding(timed, paired_stats.summarize(samples.device_s).median)
     return replace(
         climb,
-        binds=dominant_term(site_binds(samples, physics)),
-        shape_tax=shape_tax(samples, physics),
+        binds=binding.binds,
+        binds_share=binding.share,
+        shape_tax=shape_tax(timed),
         model_s=modelled_s(physics.sites),
         breakdown=kernel_breakdown.breakdown_of(samples, physics),
         host_bound=host_bound(samples),

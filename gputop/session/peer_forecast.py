@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gputop.perf.roofline import LAUNCH_COSTS
+from gputop.perf.roofline import LAUNCH_CEILINGS
 from gputop.plan.types import Dims, Feature, KernelKind, Plan, Site
 from gputop.planner.resolver import Resolver
 from gputop.session.cost_model import Machine, SiteModel, plan_floors
@@ -71,8 +71,7 @@ def peer_forecast(
     ]
     parts.append(_pointwise(dims, "fusion" in features, alike))
     gap_s = _gap_s([other for other in alike if other.plan.graph == ("graph" in features)])
-    costs = (machine.ceilings.get(name) for name in LAUNCH_COSTS["graph"])
-    apart_s = gap_s if gap_s is not None else next((cost for cost in costs if cost is not None), None)
+    apart_s = machine.ceilings.get(LAUNCH_CEILINGS["graph"]) if gap_s is None else gap_s
     times = [part.time_s for part in parts]
     if apart_s is None or any(time_s is None for time_s in times):
         return None

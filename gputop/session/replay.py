@@ -16,6 +16,7 @@ from gputop.planner.resolver import Resolver
 from gputop.results import recording
 from gputop.results.flip_forecast import FlipForecasts
 from gputop.results.kernel_report import KernelReport
+from gputop.results.kindred_ceilings import completed
 from gputop.results.ladder import Ladder, LadderEntry
 from gputop.results.recording import Recording
 from gputop.results.records import Ceilings, Delta, DeviceFacts, Gate, PlanResult, Window
@@ -23,6 +24,7 @@ from gputop.results.search_space import SearchSpace
 from gputop.session.flip_forecast import FlipForecaster
 from gputop.session.paired_comparison import sentence
 from gputop.session.recorded_flips import NOT_RECORDED, RecordedFlips
+from gputop.session.recorded_model import RecordedModel
 from gputop.session.rung_ratio import RungPair, pair_of
 from gputop.util import units
 from gputop.util.errors import UsageError
@@ -44,8 +46,11 @@ class Replay:
 
     def __init__(self, kept: Recording) -> None:
         self._kept = kept
+        self._model = RecordedModel(kept)
         self._label = recording.label(kept.header)
         self._note = f"{self._label}, made with gputop {kept.header.version}: nothing is measured here"
+        if self._model.needed:
+            self._note += ", but for terms and reach, which are by this gputop's model"
         if not kept.whole:
             self._note += f"; {CUT_SHORT}"
         plans = _measured_plans(kept)
@@ -85,7 +90,11 @@ class Replay:
     def batches(self) -> Ladder | None:
         """One rung at several batches, where that was recorded."""
         kept = self._kept.batches
-        return kept and replace(kept, device=self._marked(kept.device), notes=(self._note, *kept.notes))
+        if kept is None:
+            return None
+        return replace(
+            self._model.ladder(kept), device=self._marked(kept.device), notes=(self._note, *kept.notes)
+        )
 
     @property
     def default_rung(self) -> str:
@@ -152,7 +161,7 @@ class Replay:
         ladder = self._kept.ladder
         if ladder is None:
             raise UsageError(self.why_no_ladder)
-        entries = ladder.entries
+        entries = self._model.ladder(ladder).entries
         wanted = [self._find(request).word for request in requests]
         if wanted:
             there = {entry.rung for entry in entries}
@@ -203,7 +212,7 @@ class Replay:
             self._flips.resolver,
             header.workload,
             header.device,
-            header.ceilings,
+            completed(header.ceilings),
             self._flips.plans,
             self._kept.windows,
             header.rungs,
@@ -247,7 +256,8 @@ class Replay:
 
         Where it had too few rounds for a verdict and the ladder knows the same pair, its words say so.
         """
-        return replace(window, device=self._marked(window.device), verdict=self._verdict(window))
+        shown = self._model.window(window)
+        return replace(shown, device=self._marked(window.device), verdict=self._verdict(window))
 
     def _verdict(self, window: Window) -> str:
         found = window.comparison

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gputop.perf import paired_stats, roofline
-from gputop.perf.roofline import Floor, Terms
+from gputop.perf.roofline import Floor
 from gputop.perf.roofline.peaks import total
 from gputop.plan.types import KINDS, Dims, KernelKind, LaunchInfo, Plan
 from gputop.results.records import SCHEMA_PHASES, Comparison, Delta, DeviceFacts, Health, Row
@@ -18,6 +17,14 @@ from gputop.session.cost_model import SiteModel
 from gputop.session.paired_comparison import TIMER_STEPS
 from gputop.session.sampling import LaneSamples
 from gputop.session.site_deltas import SiteDelta, site_deltas
+from gputop.session.timed_site import (
+    TimedSite,
+    binding_columns,
+    model_columns,
+    modelled_pass_s,
+    pass_binding,
+    reach_efficiency,
+)
 from gputop.util.demangle import demangled
 
 HOST_BOUND = 1.5
@@ -111,11 +118,8 @@ def _site_row(
     compared: SiteDelta,
 ) -> Row:
     time, delta = paired_stats.summarize(samples.site_s(model.name)), compared.delta
-    overlap_s = _median(sample.overlap_s.get(model.name) for sample in samples.phases)
-    terms = _terms(samples, model)
-    efficiency = roofline.efficiency(model.floor.value_s, time.median, overlap_s)
-    binding = roofline.binding(terms, time.median)
-    left = roofline.what_is_left(model.floor.value_s, terms, time.median)
+    timed = _timed(samples, model)
+    efficiency = roofline.efficiency(model.floor.value_s, time.median, timed.overlap_s)
     return replace(
         base,
         phase=model.name,
@@ -125,38 +129,24 @@ def _site_row(
         time_s=time.median,
         time_mad_s=time.mad,
         timer=samples.phases[0].timer if samples.phases else None,
-        gap_s=_gap_s(samples, model.name),
-        overlap_s=overlap_s,
+        gap_s=timed.gap_s,
+        overlap_s=timed.overlap_s,
         floor_s=model.floor.value_s,
         floor_term=model.floor.term,
         question_floor_s=_question_floor_s(samples.lane.plan, model, physics),
         efficiency=efficiency.value,
-        binds=binding.binds if physics.has_ceilings else None,
-        runner_up=binding.runner_up,
-        compute_s=terms.compute_s,
-        dram_s=terms.dram_s,
-        l2_s=terms.l2_s,
-        l1_s=terms.l1_s,
-        issue_s=terms.issue_s,
-        latency_s=terms.latency_s,
-        launch_s=terms.launch_s,
-        shape_factor=terms.shape_factor,
-        unexplained_s=left.get("unexplained"),
         flops=model.work.flops,
         dram_bytes=model.dram_bytes,
-        l2_bytes=_l2_bytes(model),
-        moved_over_compulsory=roofline.moved_over_compulsory(
-            model.work, model.traffic, count=model.count, math=samples.lane.plan.math
-        ),
         status=_status(
             _unresolved(time.median, samples),
             efficiency.note,
-            left.note,
+            timed.left.note,
             "" if physics.has_ceilings else NO_CEILINGS,
             model.note,
             compared.note,
             delta.status if delta else "",
         ),
+        **model_columns(timed, samples.lane.plan.math, has_ceilings=physics.has_ceilings),
         **_launch_columns(facts),
         **_delta_columns(delta),
     )
@@ -202,7 +192,8 @@ def _totals(
         roofline.device_floor(question),
     )
     share = roofline.efficiency(overlapped.value_s, device.median)
-    launches = _added(sites, "launches")
+    binding = pass_binding(timed_sites(samples, physics), device.median)
+    launches, reach_s = _added(sites, "launches"), _added(sites, "reach_s")
     timer = next((site.timer for site in sites), None)
     yield replace(
         base,
@@ -225,7 +216,10 @@ def _totals(
         floor_term=overlapped.term,
         question_floor_s=question_overlapped.value_s,
         efficiency=share.value,
-        binds=dominant_term(site_binds(samples, physics)) if physics.has_ceilings else None,
+        **binding_columns(binding, has_ceilings=physics.has_ceilings),
+        modelled_s=modelled_pass_s(sites),
+        reach_s=reach_s,
+        reach_efficiency=reach_efficiency(reach_s, device.median, None),
         flops=_added(sites, "flops"),
         dram_bytes=_added(sites, "dram_bytes"),
         tokens_per_s=_rate(dims.tokens, device.median),
@@ -248,37 +242,9 @@ def _totals(
     yield replace(base, phase="residual", time_s=left_s, status=_status(note))
 
 
-def dominant_term(binds: Iterable[tuple[str, float]]) -> str | None:
-    """Return the term that binds for the longest time, given (binding term, time) pairs."""
-    shares: dict[str, float] = defaultdict(float)
-    for term, time_s in binds:
-        shares[term] += time_s
-    return max(shares, key=lambda term: shares[term], default=None)
-
-
-def site_binds(samples: LaneSamples, physics: PlanModel) -> Iterator[tuple[str, float]]:
-    """(binding term, time) of each site that was timed; and its gap, which is a launch's time."""
-    for model in physics.sites:
-        time_s = paired_stats.summarize(samples.site_s(model.name)).median
-        if time_s is not None:
-            yield roofline.binding(_terms(samples, model), time_s).binds, time_s
-            yield "launch", _gap_s(samples, model.name) or 0.0
-
-
-def shape_tax(samples: LaneSamples, physics: PlanModel) -> float | None:
-    """Time of the sites / the same without what `what_is_left` calls shape, where that is known of any."""
-    whole_s, shape_s = 0.0, []
-    for model in physics.sites:
-        time_s = paired_stats.summarize(samples.site_s(model.name)).median
-        if time_s is None:
-            continue
-        whole_s += time_s
-        left = roofline.what_is_left(model.floor.value_s, _terms(samples, model), time_s)
-        part_s = left.get("shape")
-        # The model may be above the time: more than all of it can't be shape.
-        shape_s += [] if part_s is None else [min(part_s, time_s)]
-    rest_s = whole_s - sum(shape_s)
-    return whole_s / rest_s if shape_s and rest_s > 0 else None
+def timed_sites(samples: LaneSamples, physics: PlanModel) -> list[TimedSite]:
+    """The sites of a lane, each with its median times."""
+    return [_timed(samples, model) for model in physics.sites]
 
 
 def host_bound(samples: LaneSamples) -> bool | None:
@@ -293,9 +259,10 @@ def host_bound(samples: LaneSamples) -> bool | None:
     return submit_s >= device_s or (wall_s is not None and wall_s >= HOST_BOUND * device_s)
 
 
-def _terms(samples: LaneSamples, model: SiteModel) -> Terms:
-    """A site's terms as its measured time is held against them."""
-    return roofline.without_gaps(model.terms, _gap_s(samples, model.name))
+def _timed(samples: LaneSamples, model: SiteModel) -> TimedSite:
+    overlap_s = _median(sample.overlap_s.get(model.name) for sample in samples.phases)
+    time_s = paired_stats.summarize(samples.site_s(model.name)).median
+    return TimedSite(model, time_s, _gap_s(samples, model.name), overlap_s)
 
 
 def _delta_columns(delta: Delta | None) -> dict[str, Any]:
@@ -325,6 +292,7 @@ def _launch_columns(facts: LaunchInfo | None) -> dict[str, Any]:
         "block": facts.block,
         "registers": facts.registers,
         "smem_bytes": facts.smem_bytes,
+        "occupancy_grid": facts.occupancy_grid,
         "occupancy_theoretical": facts.occupancy_theoretical,
         "occupancy_limiters": " ".join(facts.occupancy_limiters) or None,
         "waves": facts.waves,
@@ -340,12 +308,6 @@ def _question_floor_s(plan: Plan, model: SiteModel, physics: PlanModel) -> float
     if plan.prune:
         return model.floor.value_s
     return roofline.device_floor(physics.question_floors[phase] for phase in model.phases).value_s
-
-
-def _l2_bytes(model: SiteModel) -> float | None:
-    if model.traffic is None or model.traffic.l2_bytes is None:
-        return None
-    return model.traffic.l2_bytes * model.count
 
 
 def _added(rows: Iterable[Row], name: str) -> float | None:

@@ -9,9 +9,9 @@ from math import ceil, prod
 from gputop.backends.base import Say
 from gputop.perf import occupancy, roofline
 from gputop.perf.gpu_specs import limits
-from gputop.perf.roofline.reach import reach
+from gputop.plan.launch_shape import LaunchShape
 from gputop.plan.types import Dims, Kernel, KernelChoice, Launch, Plan, PlanRequest, Step, Task
-from gputop.planner.kernel_calls import launches_of, traffic_of
+from gputop.planner.kernel_calls import launches_of
 from gputop.planner.plan_views import kernel_flips
 from gputop.planner.registry import divided
 from gputop.planner.resolver import Resolver
@@ -22,6 +22,7 @@ from gputop.session.cost_model import Machine, SiteModel, site_models
 from gputop.util.errors import UsageError
 from gputop.util.heartbeat import beat
 
+WARP = 32
 LEAST_REGISTERS = 32
 """Of a thread, where no compiler has said: what occupancy allows is then an upper bound."""
 
@@ -112,16 +113,16 @@ def priced(
     return SpaceCandidate(
         choice=choice,
         library=bool(kernel.library),
-        model_s=roofline.modelled_s(model.terms),
+        model_s=model.terms.modelled_s,
         terms=tuple(_terms(model)),
-        features=_features(kernel, task, plan, dims, machine, launch),
+        features=_features(kernel, task, machine, launch, model.shapes[0] if model.shapes else None),
         blocks=prod(launch.grid) if launch else None,
     )
 
 
 def _terms(model: SiteModel) -> Iterator[tuple[str, float]]:
     for name in roofline.TERMS:
-        seconds = getattr(model.terms, f"{name}_s")
+        seconds = model.terms.seconds(name)
         if seconds is not None:
             yield name, seconds
 
@@ -131,9 +132,7 @@ def bound(
 ) -> tuple[float | None, Bound]:
     """Return the least that all instances of a task's site can take, and what that is of."""
     model = _model(catalog, plan, dims, task, choice, machine)
-    floor_s = model.floor.value_s
-    reach_s = reach(model.work, floor_s, machine.ceilings, count=model.count)
-    return (floor_s, "floor") if reach_s is None else (reach_s, "reach")
+    return (model.floor.value_s, "floor") if model.reach_s is None else (model.reach_s, "reach")
 
 
 def _working_launch(kernel: Kernel, task: Task, plan: Plan, dims: Dims) -> Launch | None:
@@ -144,13 +143,12 @@ def _working_launch(kernel: Kernel, task: Task, plan: Plan, dims: Dims) -> Launc
 
 
 def _features(
-    kernel: Kernel, task: Task, plan: Plan, dims: Dims, machine: Machine, launch: Launch | None
+    kernel: Kernel, task: Task, machine: Machine, launch: Launch | None, shape: LaunchShape | None
 ) -> Features:
     """Of a launch of ours; a library's is known only when it has run."""
-    traffic = traffic_of(kernel, (task,), plan, dims)
     tile_fill = None
-    if traffic is not None and traffic.tile is not None:
-        rows, columns, _ = traffic.tile
+    if shape is not None and shape.tile is not None:
+        rows, columns, _ = shape.tile
         out = task.output
         padded = ceil(out.rows / rows) * rows * ceil(out.columns / columns) * columns
         tile_fill = out.rows * out.columns / padded
@@ -160,14 +158,19 @@ def _features(
         return Features(tile_fill=tile_fill, splits=splits)
     blocks, threads = prod(launch.grid), prod(launch.block)
     warps = occupancy.warps_in_flight(blocks, threads, held.blocks_per_sm, sm_count)
-    per_warp = traffic.bytes_in_flight_per_warp if traffic else None
     return Features(
         occupancy=held.warps_per_sm / limits(machine.facts.arch or "").warps_per_sm,
         waves=occupancy.waves(blocks, held.blocks_per_sm, sm_count),
         tile_fill=tile_fill,
         splits=splits,
-        bytes_in_flight=None if per_warp is None else per_warp * warps,
+        bytes_in_flight=_in_flight_bytes(shape) * warps if shape else None,
     )
+
+
+def _in_flight_bytes(shape: LaunchShape) -> float:
+    """Of one warp: the steps that its block has under way at once."""
+    under_way = min(max(1, shape.stages), shape.steps)
+    return shape.read_bytes / shape.steps * under_way / max(1, shape.threads // WARP)
 
 
 def _occupancy(launch: Launch | None, machine: Machine) -> occupancy.Occupancy | None:

@@ -17,7 +17,7 @@ def sm_count(state: State) -> int | None:
 def shown_phases(state: State) -> tuple[Row, ...]:
     """Return the phases of the window on the screen as the user sorted them."""
     rows = phase_facts.phases_of(state.lane)
-    return sorted_phases(rows, state.sort, state.ceilings, state.sorted_backwards)
+    return sorted_phases(rows, state.sort, state.sorted_backwards)
 
 
 def selected_row(state: State) -> Row | None:

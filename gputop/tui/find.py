@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from gputop.results import columns, phase_facts, recording
+from gputop.results import columns, recording
+from gputop.results.row_figures import binds_words
 from gputop.tui import facts
 from gputop.tui.palette import TERMS
 from gputop.tui.screens.glossary import GLOSSARY
@@ -64,8 +65,7 @@ def _rungs(state: State) -> Iterator[Found]:
 
 def _phases(state: State) -> Iterator[Found]:
     for row in facts.shown_phases(state):
-        nearest = phase_facts.nearest_term(row)
-        near = f", {nearest.term} {100 * nearest.share:.0f} %" if nearest else ""
+        near = f", {binds_words(row)}" if row.binds else ""
         yield Found("phase", row.phase, f"{seconds(row.time_s)}{near}: {row.kernel or 'no kernel named'}")
 
 

@@ -48,7 +48,9 @@ SHADES = (
     Shade("issue", "text", "#d9b36c", "#775100", 180, 58),
     Shade("latency", "text", "#e6a57c", "#94421a", 216, 94),
     Shade("launch", "text", "#df97b2", "#a0325f", 211, 125),
-    Shade("shape", "text", "#a9bf62", "#506410", 149, 58),
+    Shade("first_load", "text", "#cf9fd6", "#85338f", 182, 90),
+    Shade("code", "text", "#c6a48f", "#7a4a2b", 180, 94),
+    Shade("end", "text", "#a9bf62", "#506410", 149, 58),
     Shade("excess", "line", "#9a7748", "#a87b42", 137, 94),
     Shade("line", "line", "#647080", "#7a8592", 244, 243),
     Shade("pinned_line", "line", "#8a7435", "#a37a20", 136, 94),
@@ -93,15 +95,17 @@ class TermMark:
 
 
 TERMS = (
-    TermMark("compute", "C", _dark("compute"), "the arithmetic pipe"),
-    TermMark("dram", "D", _dark("dram"), "bytes from memory"),
-    TermMark("l2", "2", _dark("l2"), "sectors asked of the L2 cache"),
-    TermMark("l1", "1", _dark("l1"), "shared memory and L1"),
-    TermMark("issue", "I", _dark("issue"), "instructions to issue"),
-    TermMark("latency", "T", _dark("latency"), "waiting on memory or a chain of instructions"),
     TermMark("launch", "L", _dark("launch"), "starting kernels, and gaps"),
-    TermMark("shape", "S", _dark("shape"), "padding and idle multiprocessors"),
-    TermMark("unknown", "?", MUTED, "no term explains half of the time"),
+    TermMark("first load", "F", _dark("first_load"), "until the first operand has come"),
+    TermMark("code", "M", _dark("code"), "machine code that an SM fetches"),
+    TermMark("latency", "T", _dark("latency"), "waits for memory, one after the other"),
+    TermMark("l2", "2", _dark("l2"), "the feed: bytes that the busiest SM takes from L2"),
+    TermMark("l1", "1", _dark("l1"), "shared memory and L1 of the busiest SM"),
+    TermMark("issue", "I", _dark("issue"), "instructions of the busiest SM"),
+    TermMark("compute", "C", _dark("compute"), "the arithmetic pipe of the busiest SM"),
+    TermMark("dram", "D", _dark("dram"), "bytes from memory"),
+    TermMark("end", "E", _dark("end"), "parts added, clusters' exchange, the last store"),
+    TermMark("unknown", "?", MUTED, "all terms together explain less than half of the time"),
 )
 _BY_TERM = {mark.term: mark for mark in TERMS}
 

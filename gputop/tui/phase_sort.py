@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from gputop.results.phase_facts import excess_s, nearest_term, times_floor
-from gputop.results.records import Ceilings, Row
+from gputop.results.phase_facts import bound_by, times_floor, times_reach
+from gputop.results.records import Row
+from gputop.results.row_figures import excess_s
 
-SORT_FIGURES: Mapping[str, Callable[[Row, Ceilings | None], float | str | None]] = {
-    "count": lambda row, _: row.count,
-    "kernel": lambda row, _: row.kernel,
-    "time_s": lambda row, _: row.time_s,
-    "time_mad_s": lambda row, _: row.time_mad_s,
-    "bar": lambda row, _: excess_s(row),
-    "floor_s": lambda row, _: row.floor_s,
-    "over": lambda row, ceilings: times_floor(row, ceilings),
-    "nearest": lambda row, _: near.share if (near := nearest_term(row)) else None,
-    "delta_s": lambda row, _: None if row.delta_s is None else abs(row.delta_s),
-    "ratio": lambda row, _: row.ratio,
-    "occupancy_theoretical": lambda row, _: row.occupancy_theoretical,
+SORT_FIGURES: Mapping[str, Callable[[Row], float | str | None]] = {
+    "count": lambda row: row.count,
+    "kernel": lambda row: row.kernel,
+    "time_s": lambda row: row.time_s,
+    "time_mad_s": lambda row: row.time_mad_s,
+    "bar": excess_s,
+    "floor_s": lambda row: row.floor_s,
+    "over": times_floor,
+    "over_reach": times_reach,
+    "binds": lambda row: bound.share if (bound := bound_by(row)) else None,
+    "delta_s": lambda row: None if row.delta_s is None else abs(row.delta_s),
+    "ratio": lambda row: row.ratio,
+    "occupancy_theoretical": lambda row: row.occupancy_theoretical,
 }
 """Column -> what its rows are sorted by: numbers from the largest down, names from A on."""
 
 
-def sorted_phases(
-    rows: Iterable[Row], column: str, ceilings: Ceilings | None, backwards: bool = False
-) -> tuple[Row, ...]:
+def sorted_phases(rows: Iterable[Row], column: str, backwards: bool = False) -> tuple[Row, ...]:
     """Return phases sorted by a column, rows whose figure is unknown last.
 
     A column without a figure, as the phase's name, gives the order of the pass.
@@ -34,7 +34,7 @@ def sorted_phases(
     figure = SORT_FIGURES.get(column)
     if figure is None:
         return rows[::-1] if backwards else rows
-    figures = {row.phase: figure(row, ceilings) for row in rows}
+    figures = {row.phase: figure(row) for row in rows}
     known = [row for row in rows if figures[row.phase] is not None]
     known.sort(key=lambda row: _rank(figures[row.phase]))
     if backwards:

@@ -21,7 +21,7 @@ View = Literal["phases", "roofline", "ladder", "inspect", "whatif", "diff"]
 VIEWS: tuple[View, ...] = ("phases", "roofline", "ladder", "inspect", "whatif", "diff")
 """In the order of their keys, 1 to 6."""
 PinSource = Literal["rung", "flip", "user"]
-SORTS = ("bar", "time_s", "over", "nearest", "delta_s", "phase")
+SORTS = ("bar", "time_s", "over", "over_reach", "binds", "delta_s", "phase")
 """Columns in the order in which `s` sorts by them; `bar` is the excess, `phase` the order of the pass."""
 
 

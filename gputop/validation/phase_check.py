@@ -19,6 +19,7 @@ from gputop.model import activations
 from gputop.model.weights import reference_tensor
 from gputop.phases import phases
 from gputop.plan.types import Dims, Math, Phase, Plan, Rounded, Step, Task, View, WeightView, Workload
+from gputop.planner.kernel_calls import shapes_of
 from gputop.results.records import ElementCheck, PhaseCheck
 from gputop.util.heartbeat import beat
 from gputop.validation.compare import badness, worst_element, worst_row
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 MOST_COMPARED = 1 << 21
 """Elements compared at a time: in float64 a large batch would take twice its own memory."""
 
-FP32_PIPES = ("fp32", "fp32_1")
-"""Ceilings that a kernel names whose products are fp32 multiply-adds (`Traffic.pipe`)."""
+FP32_PIPES = frozenset({"fp32", "fp32_1"})
+"""Ceilings that a kernel names whose products are fp32 multiply-adds (`LaunchShape.pipe`)."""
 
 Known = MutableMapping[tuple[str, int], tuple[frozenset[bytes], PhaseCheck]]
 """Site and layer -> the different sequences checked there (digests of input and output), and the outcome."""
@@ -146,8 +147,9 @@ class _Checker:
         """
         if self._phases[task.site.phase].kind == "pointwise" and task.output in _written_by(step):
             return "fp32"
-        traffic = step.kernel.traffic and step.kernel.traffic(step.tasks, self._plan, self._dims)
-        return "fp32" if traffic and traffic.pipe in FP32_PIPES else self._plan.math
+        own = Step(step.kernel, (task,)) if step.kernel.stamped else step
+        pipes = {shape.pipe for shape in shapes_of(own, self._plan, self._dims)} - {None}
+        return "fp32" if pipes and pipes <= FP32_PIPES else self._plan.math
 
     def _slack(self, task: Task, slack: _Chain, few: Dims) -> dict[str, Doubles]:
         """How far the operands that the launch itself wrote may be off, by role."""

@@ -42,7 +42,7 @@ async def test_nothing_is_wider_than_the_terminal(running: Running) -> None:
 async def test_80x24_shows_every_phase_the_totals_and_the_ladder(running: Running) -> None:
     async with running(size=(80, 24)) as (app, pilot, _):
         await until(pilot, lambda: all(name in text_of(app) for name in (*SITES, *TOTALS)), "every row")
-        assert {"bar", "over", "nearest"} <= set(table(app, "phases").widths)
+        assert {"bar", "over", "binds"} <= set(table(app, "phases").widths)
         assert "▸cpu-blas" in text_of(app)
 
 
@@ -77,7 +77,7 @@ async def test_the_highlighted_row_stays_in_view_when_its_pane_shrinks(running: 
 async def test_columns_come_and_go_with_the_width(running: Running) -> None:
     async with running(size=(140, 45)) as (app, pilot, _):
         wide = set(table(app, "phases").widths)
-        assert {"count", "bar", "over", "nearest"} <= wide
+        assert {"count", "bar", "over", "binds"} <= wide
         await pilot.resize_terminal(70, 24)
         await until(pilot, lambda: len(table(app, "phases").widths) < len(wide), "fewer columns")
         assert set(ALWAYS) <= set(table(app, "phases").widths)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gputop.perf.roofline import Floor, Terms
-from gputop.plan.traffic import NOTHING
+from gputop.perf.roofline import Floor, LaunchTerms, SiteTerms
 from gputop.plan.types import KernelChoice
+from gputop.plan.work import NOTHING
 from gputop.planner.resolver import Resolver
 from gputop.results.records import SCHEMA_PHASES, Row
 from gputop.session.advice import advise
@@ -36,23 +36,16 @@ DEVICE = row("device", time_s=100e-6)
 WORST: dict[str, Any] = {"time_s": 60e-6, "floor_s": 10e-6, "binds": "unknown", "runner_up": "dram"}
 
 
-def test_a_librarys_kernel_is_said_to_be_its_own_choice() -> None:
-    line = advise((row("w2", kernel="cublaslt", library_kernel="sm90_gemm", **WORST), DEVICE), (), ())
-    assert "w2, 60.0 µs, 6.00 times its floor" in line
-    assert "no term explains half of it (dram comes nearest); its kernel is the library's own choice" in line
-
-
-def test_of_a_kernel_of_ours_nothing_is_said_to_be_chosen_by_others() -> None:
+def test_of_a_site_that_is_mostly_unexplained_the_largest_term_is_named() -> None:
     line = advise((row("w2", kernel="gemm_tiled", **WORST), DEVICE), (), ())
-    assert "no term explains half of it (dram comes nearest)." in line
-    assert "choice" not in line
+    assert "w2, 60.0 µs, 6.00 times its floor" in line
+    assert "more than half of it is unexplained (dram comes nearest)" in line
 
 
-def test_a_librarys_product_that_binds_says_what_binds() -> None:
-    known = {**WORST, "binds": "compute"}
-    line = advise((row("w2", kernel="cublaslt", library_kernel="sm90_gemm", **known), DEVICE), (), ())
-    assert "compute binds" in line
-    assert "choice" not in line
+def test_what_binds_is_said_with_its_share_and_reach_before_the_floor() -> None:
+    known = {**WORST, "binds": "l2", "binds_share": 0.4, "reach_s": 20e-6}
+    line = advise((row("w2", kernel="gemm_tiled", **known), DEVICE), (), ())
+    assert "w2, 60.0 µs, 3.00 times its reach; l2 40 % binds." in line
 
 
 def launched(launch_s: float) -> SiteModel:
@@ -67,10 +60,11 @@ def launched(launch_s: float) -> SiteModel:
         KernelChoice(kernel.name),
         12,
         NOTHING,
-        None,
+        (),
         0.0,
         floor,
-        Terms(launch_s=launch_s),
+        None,
+        SiteTerms((LaunchTerms(launch_s=launch_s / 12),), 12),
     )
 
 

@@ -78,7 +78,7 @@ def test_a_double_name_and_a_broken_rung_are_faults() -> None:
         (new(launches=lost), f"entry gemm_lost is not in {SOURCE}"),
         (new(limits=fails), "limits raises KeyError: 'gemm_new'"),
         (new(launches=fails), "launches raises KeyError: 'gemm_new'"),
-        (new(traffic=fails), "traffic raises KeyError: 'gemm_new'"),
+        (new(shapes=fails), "shapes raises KeyError: 'gemm_new'"),
         (new(name="gemm_naive"), "its name stands twice"),
         (new(covers=("w9",)), "it covers w9, and phases are"),
         (new(covers=()), "it covers nothing"),
@@ -104,7 +104,7 @@ def test_a_plan_with_a_broken_kernel_is_refused_with_why(part: str, fault: Calla
 
 
 def test_without_what_a_kernel_declares_a_phase_is_timed_and_says_why_it_has_no_terms() -> None:
-    kernel = replace(CATALOG.kernels["cpu_blas_gemm"], traffic=fails)
+    kernel = replace(CATALOG.kernels["cpu_blas_gemm"], shapes=fails)
     others = (other for other in CATALOG.records if other.name != kernel.name)
     catalog = replace(CATALOG, records=(*others, kernel))
     session = Session(SessionContext(open_backend(TINY, None, print, catalog), catalog))
@@ -112,7 +112,7 @@ def test_without_what_a_kernel_declares_a_phase_is_timed_and_says_why_it_has_no_
     session.close()
     rows = {row.phase: row for row in window.lanes[0].rows}
     assert rows["w1"].time_s
-    assert "The record of cpu_blas_gemm is broken, traffic raises" in (rows["w1"].status or "")
+    assert "The record of cpu_blas_gemm is broken, shapes raises" in (rows["w1"].status or "")
     assert "broken" not in (rows["ln1"].status or "")
 
 
@@ -133,11 +133,11 @@ KERNELS = (
     made("gemm_bad_entry", entries=("gemm_none",)),
     made("gemm_bad_limits", limits=fails),
     made("gemm_bad_launches", launches=fails),
-    made("gemm_bad_traffic", traffic=fails),
+    made("gemm_bad_shapes", shapes=fails),
 )
 """
 UNREAD = {
-    "gemm_cuda_no_row.py": "from gputop.phases.sass_loops import LOOP_BODIES\nLOOP_BODIES['gemm_new']\n",
+    "gemm_cuda_no_row.py": "from gputop.phases.gemm import TOLERANCES\nTOLERANCES['gemm_new']\n",
     "gemm_cuda_no_syntax.py": "KERNELS = (\n",
     "gemm_cuda_no_kernel.py": "KERNELS = ('gemm_new',)\n",
 }
@@ -181,7 +181,7 @@ def test_list_kernels_names_each_broken_one_with_why(checkout: Path) -> None:
         "gemm_bad_entry": "entry gemm_none is not in gemm/01_naive.cu",
         "gemm_bad_limits": "limits raises ZeroDivisionError",
         "gemm_bad_launches": "launches raises ZeroDivisionError",
-        "gemm_bad_traffic": "traffic raises ZeroDivisionError",
+        "gemm_bad_shapes": "shapes raises ZeroDivisionError",
         "phases/gemm_cuda_no_row.py": "KeyError: 'gemm_new'",
         "phases/gemm_cuda_no_syntax.py": "SyntaxError",
         "phases/gemm_cuda_no_kernel.py": "'gemm_new', which is no Kernel",

@@ -42,7 +42,7 @@ def _tf32(step: Step, exact: Sequence[str]) -> Step:
     """The step by a kernel that declares no pipe of fp32, unless its phase is an exact one."""
     if step.tasks[0].site.phase in exact:
         return step
-    return replace(step, kernel=replace(step.kernel, traffic=None))
+    return replace(step, kernel=replace(step.kernel, shapes=None))
 
 
 def changed(out: Any, where: Any, change: Any) -> Any:

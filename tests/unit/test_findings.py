@@ -15,12 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docs.figures import figures
+from docs.model import model_page
 from docs.write_results import BEGIN, END, NO_RECORDING, main, results_table, with_results
 from gputop.results import recording
 from gputop.results.ladder import LadderEntry
 from gputop.results.prediction_score import CONSTANT_GUESS, interval_score, prediction_scores, score_words
 from gputop.results.recording import Recording
 from gputop.results.records import Gate
+from gputop.session.recorded_model import remodelled
 from gputop.util import units
 from gputop.util.errors import UsageError
 
@@ -134,9 +136,12 @@ def test_each_figure_of_a_finding_is_computed_from_the_recordings() -> None:
 
 
 def test_the_results_in_readme_are_those_of_the_shipped_recordings() -> None:
-    """`make results` writes them."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert with_results(readme, results_table(list(shipped().values()))) == readme, "run `make results`"
+    """`make results` writes them, and the page on the model."""
+    readme, kept = (ROOT / "README.md").read_text(encoding="utf-8"), shipped()
+    table = results_table([remodelled(each) for each in kept.values()])
+    assert with_results(readme, table) == readme, "run `make results`"
+    page = (ROOT / "docs" / "model.md").read_text(encoding="utf-8")
+    assert page == model_page(kept), "run `make results`"
 
 
 ratios = st.floats(0.1, 10)

@@ -98,7 +98,7 @@ def test_json_holds_raw_figures_and_marks_the_unknown(
     assert found["schema"] == "gputop.inspect/1"
     (row,) = found["rows"]
     assert row["phase_columns"]["phase"] == "w2"
-    assert row["terms"][0]["term"] == "l2"
+    assert row["terms"][0]["term"] == row["phase_columns"]["binds"]
     assert row["terms"][0]["share"] == row["terms"][0]["value_s"] / row["phase_columns"]["time_s"]
     assert row["occupancy"]["counted"] is None
     assert row["occupancy"]["blocks_by_limit"]["shared memory"] == 1

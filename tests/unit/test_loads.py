@@ -11,14 +11,11 @@ from math import ceil
 
 import pytest
 
-from gputop.perf.roofline import moved_over_compulsory
-from gputop.phases.gemm_cuda_traffic import Blocking
 from gputop.plan.plan_string import parse_choice
 from gputop.plan.types import (
     WORD_BYTES,
     Dims,
     Kernel,
-    KernelChoice,
     Plan,
     PlanRequest,
     Site,
@@ -26,6 +23,7 @@ from gputop.plan.types import (
     View,
     WeightView,
 )
+from gputop.plan.work import Work
 from gputop.planner.registry import divided
 from gputop.planner.resolver import Resolver
 
@@ -168,62 +166,47 @@ def asked_bytes(asked: Asked, words: int) -> int:
 
 
 ODD = [(1, 37, 21), (19, 37, 21), (33, 65, 50), (5, 9, 3)]
+WHOLE = [(32, 64, 32), (64, 192, 64)]
 SECTORS = [(1, 40, 40), (3, 72, 24), (2, 24, 40)]
 """Columns and inner axis of whole sectors, which lie where they are counted."""
+LANES = [(1, 32, 64), (2, 96, 32)]
+
+
+def declared_bytes(kernel: Kernel, task: Task) -> float:
+    assert kernel.shapes is not None
+    return sum(shape.l2_bytes for shape in kernel.shapes((task,), PLAN, DIMS))
 
 
 @pytest.mark.parametrize(
-    ("kernel", "walk", "sizes", "words"),
+    ("kernel", "walk", "odd", "whole", "words"),
     [
-        ("gemm_naive", thread_an_output, ODD, 1),
-        ("gemm_coalesced", thread_an_output, ODD, 1),
-        ("gemm_tiled", tiled, ODD, 1),
-        ("gemm_register_tiled", register_tiled(64), ODD, 1),
-        ("gemm_small_tiles", register_tiled(32), ODD, 1),
-        ("gemm_split_k/2", register_tiled(64, 2), ODD, 1),
-        ("gemm_one_row", one_row, SECTORS, 8),
-        ("gemm_one_row_k_major", one_row_k_major, [(1, 37, 20), (3, 16, 132), (2, 5, 8)], 1),
-        ("gemm_warpgroup_56/2", warpgroup, [(8, 60, 64), (100, 56, 96)], 1),
+        ("gemm_naive", thread_an_output, ODD, WHOLE, 1),
+        ("gemm_coalesced", thread_an_output, ODD, WHOLE, 1),
+        ("gemm_tiled", tiled, ODD, WHOLE, 1),
+        ("gemm_register_tiled", register_tiled(64), ODD, WHOLE, 1),
+        ("gemm_small_tiles", register_tiled(32), ODD, WHOLE, 1),
+        ("gemm_split_k/2", register_tiled(64, 2), ODD, WHOLE, 1),
+        ("gemm_one_row", one_row, SECTORS, LANES, 8),
+        ("gemm_one_row_k_major", one_row_k_major, [(1, 37, 20), (3, 16, 132)], [(2, 8, 128)], 1),
+        ("gemm_warpgroup_56/2", warpgroup, [(8, 60, 64), (100, 56, 96)], [(128, 112, 128)], 1),
     ],
 )
 def test_l2_is_asked_for_what_is_loaded(
-    kernel: str, walk: Callable[[Task], Asked], sizes: list[tuple[int, int, int]], words: int
+    kernel: str,
+    walk: Callable[[Task], Asked],
+    odd: list[tuple[int, int, int]],
+    whole: list[tuple[int, int, int]],
+    words: int,
 ) -> None:
+    """Of whole tiles exactly. Else every block counts as the busiest, which has no edge in it: no less."""
     choice = parse_choice(kernel)
-    traffic = CATALOG.kernel(choice.kernel).traffic
-    assert traffic is not None
-    for size in sizes:
+    record = CATALOG.kernel(choice.kernel)
+    for size in whole:
         task = divided(product(*size), choice)
-        assert traffic((task,), PLAN, DIMS).l2_bytes == asked_bytes(walk(task), words), size
-
-
-def test_products_that_are_not_fused_each_have_tiles_of_their_own() -> None:
-    """Three of 36 columns in tiles of 32: the second of each is its own, and loads four."""
-    blocking = Blocking((32, 32, 16), warps=2, splits=1)
-    one, three = product(33, 36, 20), product(33, 3 * 36, 20)
-    assert blocking.across(three, 3) == 6
-    assert blocking.panel_bytes(three, 3) == 3 * blocking.panel_bytes(one, 1) == 3 * 4 * (2 * 33 + 2 * 36)
-
-
-def test_no_more_is_in_flight_than_the_tiles_have() -> None:
-    """The mean of three tiles of 16 columns, the last of 5, at one row: a warp asks for its share of it."""
-    traffic = CATALOG.kernel("gemm_tiled").traffic
-    assert traffic is not None
-    flying = traffic((product(1, 37, 64),), PLAN, DIMS).bytes_in_flight_per_warp
-    assert flying == pytest.approx(4 * 16 * (3 + 37) / 3 / 8)
-
-
-@pytest.mark.parametrize(("rows", "readers"), [(16, 1), (17, 2), (128, 8)])
-def test_of_a_cluster_only_blocks_with_rows_read_the_bias(rows: int, readers: int) -> None:
-    """Eight blocks finish 16 rows of a tile each."""
-    plan = replace(PLAN, fused_stores=True)
-    bare = divided(product(rows, 64, 256), KernelChoice("gemm_warpgroup_56", 8))
-    biased = replace(bare, inputs=(*bare.inputs, ("bias", WeightView("bhead", 0, 0, 64))))
-    traffic = CATALOG.kernel("gemm_warpgroup_56").traffic
-    assert traffic is not None
-    without, having = (traffic((task,), plan, DIMS).l2_bytes for task in (bare, biased))
-    assert without is not None
-    assert having == without + 4 * 64 * readers
+        assert declared_bytes(record, task) == asked_bytes(walk(task), words), size
+    for size in odd:
+        task = divided(product(*size), choice)
+        assert declared_bytes(record, task) >= asked_bytes(walk(task), words), size
 
 
 SHAPES = (
@@ -254,6 +237,15 @@ def able(task: Task, plan: Plan, dims: Dims) -> Iterator[tuple[Kernel, Task]]:
                 yield kernel, given
 
 
+def uncounted_bytes(task: Task, work: Work) -> float:
+    """Of what a record leaves out, a hundredth of a pass: a bias, a residual, gain and shift."""
+    matrix = WORD_BYTES * task.site.columns * task.site.inner if task.site.inner else work.weight_bytes
+    beside = WORD_BYTES * task.output.rows * task.output.columns if task.operand("residual") else 0
+    return (
+        0.0 if task.site.phase == "embed" else work.weight_bytes - min(matrix, work.weight_bytes)
+    ) + beside
+
+
 @pytest.mark.parametrize("dims", SHAPES, ids=lambda dims: f"{dims.d_model} by {dims.tokens}")
 def test_no_kernel_moves_less_than_its_phase_asks_for(dims: Dims) -> None:
     seen: set[str] = set()
@@ -262,9 +254,10 @@ def test_no_kernel_moves_less_than_its_phase_asks_for(dims: Dims) -> None:
         for task in {task.site.name: task for task in CATALOG.pass_tasks(plan, dims, False)}.values():
             work = CATALOG.phase(task.site.phase).work(task.site, dims)
             for kernel, given in able(task, plan, dims):
-                if kernel.traffic is None:
+                if kernel.shapes is None:
                     continue
-                moved = moved_over_compulsory(work, kernel.traffic((given,), plan, dims), count=1)
-                seen |= {kernel.name} if moved else set()
-                assert moved is None or moved >= 1, f"{task.site.name} by {kernel.name} in {plan}"
+                moved = sum(shape.l2_bytes for shape in kernel.shapes((given,), plan, dims))
+                seen |= {kernel.name}
+                asked = work.weight_bytes + work.in_bytes + work.out_bytes - uncounted_bytes(given, work)
+                assert moved >= asked, f"{task.site.name} by {kernel.name} in {plan}"
     assert seen >= {"embed_gather", "attention_parallel", "layernorm_warp_per_row", "gemm_tiled"}

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.perf.roofline import Floor, Terms, batched_s
+from gputop.perf.roofline import Floor, SiteTerms, batched_s
 from gputop.plan.plan_string import parse_choice
-from gputop.plan.traffic import NOTHING
 from gputop.plan.types import Dims, Feature, Kernel, Plan, PlanRequest
+from gputop.plan.work import NOTHING
 from gputop.planner.resolver import Resolver
 from gputop.results import recording
 from gputop.results.breakdown import kind_of
+from gputop.results.kindred_ceilings import completed
 from gputop.results.recording import Recording
 from gputop.results.records import TOTAL_ROWS, Ceilings, PlanResult, Row
 from gputop.session.cost_model import Machine, SiteModel
@@ -62,14 +63,15 @@ def model(row: Row) -> SiteModel:
     choice = parse_choice(row.kernel or "none")
     kernel = CATALOG.kernels.get(choice.kernel, Kernel(choice.kernel, "cuda", "", ()))
     kind = kind_of([kinds.get(phase, "gemm")])
+    count = row.count or 1
     return SiteModel(
-        row.phase, (phase,), kind, kernel, choice, row.count or 1, NOTHING, None, 0.0, UNKNOWN_FLOOR, Terms()
+        row.phase, (phase,), kind, kernel, choice, count, NOTHING, (), 0.0, UNKNOWN_FLOOR, None, SiteTerms()
     )
 
 
 def machine(ceilings: Ceilings | None = None) -> Machine:
     header = kept().header
-    return Machine(header.device, ceilings or header.ceilings, 1.98e9)
+    return Machine(header.device, ceilings or completed(header.ceilings), 1.98e9)
 
 
 def peer(name: str) -> tuple[Plan, Dims, tuple[Feature, ...]]:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from gputop.model.weights import parameter_count, weight_bytes
 from gputop.model.workloads import WORKLOADS
 from gputop.perf.roofline import device_floor
-from gputop.plan.traffic import Work
 from gputop.plan.types import Dims, Plan, PlanRequest
+from gputop.plan.work import Work
 from gputop.planner.resolver import Resolver
 from gputop.results.records import Ceiling, Ceilings, DeviceFacts
 from gputop.session.cost_model import Machine, plan_floors, question_floors

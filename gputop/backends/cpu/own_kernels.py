@@ -22,8 +22,8 @@ from gputop.backends.cpu.activation_calls import Call
 from gputop.backends.cpu.kernels import Bind
 from gputop.backends.cpu.memory import Memory
 from gputop.model.activation_functions import FUNCTIONS
-from gputop.plan.traffic import Work
 from gputop.plan.types import Activation, Dims, Kernel, Plan, Step, Task
+from gputop.plan.work import Work
 from gputop.planner.kernel_calls import launches_of
 from gputop.util.errors import CompileFailed, DeviceLost, Unavailable, UsageError
 from gputop.util.input_file import read_input_text

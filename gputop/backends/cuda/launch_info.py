@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
-from gputop.backends.cuda.bind import BoundStep
+from gputop.backends.cuda.bind import BoundStep, Call
+from gputop.backends.cuda.compiler.code_facts import code_facts
 from gputop.backends.cuda.runtime.context import Context
-from gputop.backends.cuda.runtime.graph import kernel_nodes
+from gputop.backends.cuda.runtime.graph import KernelNode, kernel_nodes
 from gputop.backends.cuda.runtime.launch import KernelLaunch
 from gputop.perf import occupancy
+from gputop.plan.launch_shape import LaunchFacts
 from gputop.plan.types import LaunchInfo
 from gputop.util.errors import UsageError
 
@@ -70,6 +73,7 @@ def _own(context: Context, step: BoundStep, lead: KernelLaunch) -> LaunchInfo:
         smem_bytes=facts.smem_bytes + geometry.smem_bytes,
         spill_bytes=facts.spill_bytes,
         occupancy_theoretical=resident * warps / _warps_per_sm(context),
+        occupancy_grid=_given(context, geometry.blocks, resident) * warps / _warps_per_sm(context),
         occupancy_limiters=_limiters(context, lead),
         waves=occupancy.waves(geometry.blocks, resident, context.sm_count, clustered) if known else None,
         warps_in_flight=float(
@@ -82,6 +86,7 @@ def _own(context: Context, step: BoundStep, lead: KernelLaunch) -> LaunchInfo:
         blocks=geometry.blocks,
         blocks_per_sm=resident if known else None,
         cubin=function.cubin.digest,
+        each=tuple(facts for call in step.calls for facts in _launches(context, step, call)),
     )
 
 
@@ -89,6 +94,11 @@ def _warps_per_sm(context: Context) -> int:
     """Ask the device, which may be newer than the table of architectures."""
     properties = context.properties
     return int(properties["maxThreadsPerMultiProcessor"]) // int(properties["warpSize"])
+
+
+def _given(context: Context, blocks: int, resident: int) -> int:
+    """Blocks that the SM with most of them holds at once."""
+    return min(resident, -(-blocks // context.sm_count))
 
 
 def _limiters(context: Context, lead: KernelLaunch) -> tuple[str, ...]:
@@ -112,6 +122,8 @@ def _library(context: Context, step: BoundStep) -> LaunchInfo:
     every = kernel_nodes(context, step.calls, step.label)
     nodes = kernel_nodes(context, step.calls[:1], step.label)
     main = nodes[0] if nodes else None
+    held = _held(context, main) if main else None
+    warps = -(-prod(main.block) // 32) if main else 0
     return LaunchInfo(
         site=step.step.site,
         kernel=str(step.step.choice),
@@ -121,7 +133,56 @@ def _library(context: Context, step: BoundStep) -> LaunchInfo:
         block=shape(main.block) if main else None,
         registers=main.registers if main else None,
         smem_bytes=main.smem_bytes if main else None,
+        occupancy_theoretical=held.warps_per_sm / _warps_per_sm(context) if held else None,
+        occupancy_grid=_given(context, prod(main.grid), held.blocks_per_sm) * warps / _warps_per_sm(context)
+        if main and held
+        else None,
+        occupancy_limiters=held.limiters if held else (),
+        each=tuple(_node(context, node) for node in every),
     )
+
+
+def _launches(context: Context, step: BoundStep, call: Call) -> tuple[LaunchFacts, ...]:
+    """What one call launches: a call of ours one kernel, a library's as many as it likes."""
+    if not isinstance(call, KernelLaunch):
+        return tuple(_node(context, node) for node in kernel_nodes(context, (call,), step.label))
+    geometry, function = call.geometry, call.function
+    return (
+        LaunchFacts(
+            name=function.name,
+            grid=geometry.grid,
+            block=geometry.block,
+            registers=function.facts.registers,
+            smem_bytes=function.facts.smem_bytes + geometry.smem_bytes,
+            blocks_per_sm=function.blocks_per_sm(geometry.threads, geometry.smem_bytes) or None,
+            clustered_blocks=call.clustered_blocks(),
+            code=code_facts(function.cubin, function.name),
+        ),
+    )
+
+
+def _node(context: Context, node: KernelNode) -> LaunchFacts:
+    held = _held(context, node)
+    return LaunchFacts(
+        name=node.name,
+        grid=node.grid,
+        block=node.block,
+        registers=node.registers,
+        smem_bytes=node.smem_bytes,
+        blocks_per_sm=held.blocks_per_sm if held else None,
+    )
+
+
+def _held(context: Context, node: KernelNode) -> occupancy.Occupancy | None:
+    """By the kernel's dynamic shared memory alone: what it has besides, the graph does not say."""
+    if node.registers is None:
+        return None
+    try:
+        held = occupancy.theoretical(context.arch, prod(node.block), node.registers, 0, node.smem_bytes)
+    except UsageError:
+        # An architecture newer than the table.
+        return None
+    return held if held.blocks_per_sm else None
 
 
 def shape(extent: tuple[int, int, int]) -> str:

@@ -92,13 +92,14 @@ def _settings(
 
     from gputop.perf import gpu_specs
     from gputop.planner.resolver import Resolver
+    from gputop.results.kindred_ceilings import completed
     from gputop.session.cost_model import Machine
     from gputop.session.whatif import Setting, datasheet_machine
 
     folder = kernels_dir_of(options)
     resolver = Resolver.load(Path(folder) if folder else None)
     clock_hz = replay.first_window(request).health.sm_clock_hz
-    here = Machine(replay.facts, replay.calibrate(), clock_hz)
+    here = Machine(replay.facts, completed(replay.calibrate()), clock_hz)
     if not (here.facts.arch or "").startswith("sm_"):
         raise UsageError("This recording is of a CPU: it has no occupancy, and nothing to turn.")
     plan, dims = replay.view(request).plan, replay.workload.dims

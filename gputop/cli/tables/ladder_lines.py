@@ -10,6 +10,7 @@ from gputop.cli.tables.text_table import Heading, table
 from gputop.cli.tables.window_lines import footnotes, joined
 from gputop.cli.terminal import Terminal
 from gputop.results.ladder import Ladder, LadderEntry, PredictedGain
+from gputop.results.row_figures import binds_words
 from gputop.util import units
 
 HEADINGS = (
@@ -127,7 +128,7 @@ def _rows(entries: Sequence[LadderEntry]) -> Iterator[tuple[str, ...]]:
             f"{MARK}{ratio}" if before else ratio,
             _predicted(entry),
             hit_word(entry),
-            units.text(entry.binds),
+            binds_words(entry),
             entry.gate.status,
             units.scientific(entry.gate.pass_error),
             _new_kernels(entry, entries[:index]),

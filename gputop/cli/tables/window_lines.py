@@ -11,6 +11,7 @@ from gputop.cli.terminal import Terminal
 from gputop.results.columns import BY_KEY, Column
 from gputop.results.host_words import others_words, quota_words, throttled_words
 from gputop.results.records import TOTAL_ROWS, Ceilings, Comparison, Gate, PlanResult, Row, Window
+from gputop.results.row_figures import binds_words, floor_ranks
 from gputop.results.schemas import (
     CEILINGS,
     COMPARE,
@@ -22,7 +23,18 @@ from gputop.results.schemas import (
 )
 from gputop.util import units
 
-PHASE_KEYS = ("phase", "count", "kernel", "time_s", "floor_s", "efficiency", "binds", "gate")
+PHASE_KEYS = (
+    "phase",
+    "count",
+    "kernel",
+    "time_s",
+    "floor_s",
+    "efficiency",
+    "reach_s",
+    "reach_efficiency",
+    "binds",
+    "gate",
+)
 COMPARE_KEYS = (
     "phase",
     "a_s",
@@ -35,6 +47,8 @@ COMPARE_KEYS = (
     "ratio_hi",
     "verdict",
 )
+ASKED_OF_A_GPU = frozenset({"reach_s", "reach_efficiency"})
+"""Columns that are left out if no row knows them: on the host there are no launches."""
 INTERVAL = ("ratio", "ratio_lo", "ratio_hi")
 ENDS = frozenset({"delta_lo_s", "delta_hi_s", "ratio_lo", "ratio_hi"})
 """Columns that are ends of the interval of one paired ratio, in its own unit or in seconds."""
@@ -190,7 +204,8 @@ def _phases(lane: PlanResult, terminal: Terminal) -> list[str]:
     """The phase table; nothing where the gate failed, as then there is no time."""
     if not lane.rows:
         return []
-    columns = [BY_KEY[key] for key in PHASE_KEYS]
+    known = {key for key in PHASE_KEYS if any(getattr(row, key) is not None for row in lane.rows)}
+    columns = [BY_KEY[key] for key in PHASE_KEYS if key in known or key not in ASKED_OF_A_GPU]
     rows = [[_phase_cell(column, row) for column in columns] for row in lane.rows]
     lines = table([Heading.of(column) for column in columns], rows, terminal.width)
     totals = next((i for i, row in enumerate(lane.rows) if row.phase in TOTAL_ROWS), len(lane.rows))
@@ -201,10 +216,12 @@ def _phases(lane: PlanResult, terminal: Terminal) -> list[str]:
 
 
 def _phase_cell(column: Column, row: Row) -> str:
-    """Empty where a total has no such figure; a phase shows that it is unknown."""
+    """Empty where a total has no such figure; a phase shows that it is unknown, or that it ranks nothing."""
     if row.phase in TOTAL_ROWS and getattr(row, column.key) is None:
         return ""
-    return column.cell(row)
+    if column.key == "efficiency" and not floor_ranks(row):
+        return units.UNKNOWN
+    return binds_words(row) if column.key == "binds" else column.cell(row)
 
 
 def _ceiling_cell(column: Column, record: Record, unit: str, in_own_unit: bool) -> str:

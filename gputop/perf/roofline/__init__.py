@@ -1,19 +1,9 @@
-"""Floors, terms, and what is left: what physics asks of a phase, and how its time reads against that.
+"""Floors, reach, terms, and what is left: what physics asks of a phase, and how its time reads against that.
 
 Units are seconds, bytes, FLOPs and hertz. Figures of a phase are those of one pass, its `count`
 instances added. None is unknown, and what is built on it is unknown too.
 """
 
-from gputop.perf.roofline.bottleneck import (
-    TERMS,
-    Binding,
-    Left,
-    Part,
-    binding,
-    modelled_s,
-    what_is_left,
-    without_gaps,
-)
 from gputop.perf.roofline.floors import (
     Efficiency,
     Floor,
@@ -22,39 +12,58 @@ from gputop.perf.roofline.floors import (
     efficiency,
     floor,
     sum_floor,
+    touched_bytes,
 )
 from gputop.perf.roofline.forecast import Forecast, batched_s, forecast
-from gputop.perf.roofline.peaks import LAUNCH_COSTS, PIPES, Mode, Rates, best_pipe
+from gputop.perf.roofline.launch_terms import (
+    LAUNCH_CEILINGS,
+    TERMS,
+    Device,
+    LaunchMode,
+    LaunchTerms,
+    call_terms,
+    launch_terms,
+)
+from gputop.perf.roofline.peaks import PIPES, Rates, best_pipe
+from gputop.perf.roofline.placement import Footprint, Placement, fits, place, place_beside
 from gputop.perf.roofline.quantization import Fit, fit
-from gputop.perf.roofline.terms import Terms, moved_over_compulsory, terms
+from gputop.perf.roofline.reach import reach
+from gputop.perf.roofline.site_terms import Binding, Left, Part, SiteTerms, binding, what_is_left
 
 __all__ = [
-    "LAUNCH_COSTS",
+    "LAUNCH_CEILINGS",
     "PIPES",
     "TERMS",
     "Binding",
+    "Device",
     "Efficiency",
     "Fit",
     "Floor",
+    "Footprint",
     "Forecast",
+    "LaunchMode",
+    "LaunchTerms",
     "Left",
-    "Mode",
     "Part",
+    "Placement",
     "Rates",
-    "Terms",
+    "SiteTerms",
     "batched_s",
     "best_pipe",
     "binding",
+    "call_terms",
     "compulsory_bytes",
     "device_floor",
     "efficiency",
     "fit",
+    "fits",
     "floor",
     "forecast",
-    "modelled_s",
-    "moved_over_compulsory",
+    "launch_terms",
+    "place",
+    "place_beside",
+    "reach",
     "sum_floor",
-    "terms",
+    "touched_bytes",
     "what_is_left",
-    "without_gaps",
 ]

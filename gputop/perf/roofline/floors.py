@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gputop.perf.roofline.peaks import WEIGHT_SHARE, Rates, best_pipe, over, total
-from gputop.plan.traffic import Work
 from gputop.plan.types import Math
+from gputop.plan.work import Work
 from gputop.util.units import seconds
 
 
@@ -49,6 +49,11 @@ def compulsory_bytes(work: Work, l2_bytes: int | None, *, count: int, math: Math
     activations = work.in_bytes + work.out_bytes
     spilled = l2_bytes is not None and activations / max(count, 1) > l2_bytes
     return weights + (activations if spilled else 0.0)
+
+
+def touched_bytes(work: Work, math: Math = "fp32") -> float:
+    """Weights and activations, each byte once."""
+    return work.weight_bytes * WEIGHT_SHARE[math] + work.in_bytes + work.out_bytes
 
 
 def floor(work: Work, rates: Rates, math: Math, l2_bytes: int | None, *, count: int) -> Floor:

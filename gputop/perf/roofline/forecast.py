@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from math import fsum
 
-from gputop.perf.roofline.bottleneck import shaped
-from gputop.perf.roofline.terms import Terms
+from gputop.perf.roofline.launch_terms import LaunchTerms
+from gputop.perf.roofline.site_terms import SiteTerms
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,18 +20,20 @@ class Forecast:
     """Time before over time after; None where nothing would be left."""
 
 
-def forecast(before: Terms, after: Terms, time_s: float | None) -> Forecast | None:
-    """The model's fall when `before` becomes `after`, taken off the measured time.
+def forecast(before: SiteTerms, after: Sequence[SiteTerms], time_s: float | None) -> Forecast | None:
+    """The model's fall when `before` becomes `after`, sites one after the other, taken off the measured
+    time.
 
-    Only the largest term counts, so that a saving in a currency that does not bind is forecast at
-    nothing. Where the model is above the time its fall is scaled down with it. A term unknown on
-    one side is taken as unchanged. None where no term or no time is known.
+    `time_s` holds the gaps, as the terms do. Where the model is above it, the fall is scaled down with it.
+    What is unknown of the first launch on one side is taken as unchanged. None where no term or no time is
+    known.
     """
-    was, will_be = _alike(before, after), _alike(after, before)
-    if time_s is None or not shaped(was):
+    if not after or any(site.modelled_s is None for site in after):
         return None
-    model_before_s, model_after_s = max(shaped(was).values()), max(shaped(will_be).values())
-    if model_before_s == 0:
+    was = _filled(before, after[0])
+    model_before_s = was.modelled_s
+    model_after_s = fsum(_filled(site, before).modelled_s or 0.0 for site in after)
+    if time_s is None or not model_before_s:
         return None
     saved_s = (model_before_s - model_after_s) * min(1.0, time_s / model_before_s)
     after_s = time_s - saved_s
@@ -39,20 +43,18 @@ def forecast(before: Terms, after: Terms, time_s: float | None) -> Forecast | No
 def batched_s(time_s: float, model_s: float, batched_model_s: float) -> float:
     """A pass of a larger batch, from one that was measured and the model of both: all of seconds of a pass.
 
-    What the model does not account for is taken to be paid once a pass, whatever its batch: waits for
-    memory, ends of waves, starts of kernels. Where the model is above the time, it is scaled down to it.
+    What the model does not account for is taken to be paid once a pass, whatever its batch. Where the model
+    is above the time, it is scaled down to it.
     """
     scale = min(1.0, time_s / model_s) if model_s else 1.0
     return batched_model_s * scale + max(0.0, time_s - model_s)
 
 
-def _alike(terms: Terms, other: Terms) -> Terms:
-    """`terms` with what it does not know filled in from `other`."""
-    return replace(
-        terms,
-        **{
-            field.name: getattr(other, field.name)
-            for field in fields(Terms)
-            if getattr(terms, field.name) is None
-        },
-    )
+def _filled(site: SiteTerms, other: SiteTerms) -> SiteTerms:
+    """`site` with what its first launch does not know filled in from the other's."""
+    if not site.launches or not other.launches:
+        return site
+    mine, theirs = site.launches[0], other.launches[0]
+    unknown = [field.name for field in fields(LaunchTerms) if getattr(mine, field.name) is None]
+    known = replace(mine, **{name: getattr(theirs, name) for name in unknown})
+    return replace(site, launches=(known, *site.launches[1:]))

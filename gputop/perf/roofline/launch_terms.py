@@ -4,10 +4,11 @@ A launch of at most one wave is a sum, since nothing in it overlaps: it is launc
 its code comes, it works, it ends. Work is what the busiest SM takes: the longest of L2 (its feed), L1 and
 shared memory, issue, arithmetic and DRAM. What its waits for memory add depends on its stages:
 
-0  threads load into registers and wait by themselves: waits and arithmetic of one warp in a row, or the
-resources of the SM, whichever takes longer 1  a step waits for its own copies, and blocks that began
-together wait together: waits, then the resources n  copies are n - 1 steps ahead: the longest of waits and
-resources
+- 0: threads load into registers and wait by themselves. Waits and arithmetic of one warp in a row, or the
+  resources of the SM, whichever takes longer.
+- 1: a step waits for its own copies, and blocks that began together wait together. Waits, then the feed, then
+  the longest of the other resources.
+- n: copies are n - 1 steps ahead. The longest of waits and resources.
 
 Several waves: resources are those of all blocks that the SM gets. Waits and arithmetic of a warp are there
 once a wave. So are the first load and what stands outside the main loop, where no copies of another block
@@ -17,6 +18,7 @@ store are there once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -26,14 +28,17 @@ from gputop.perf.roofline.peaks import Rates, over
 from gputop.perf.roofline.placement import Placement
 from gputop.plan.launch_shape import CodeFacts, LaunchShape
 
-LaunchMode = Literal["stream", "graph", "pdl", "barrier"]
-"""How one launch begins; `barrier`: a task of a persistent kernel, behind a barrier of the grid."""
+LaunchMode = Literal["stream", "graph", "pdl", "barrier", "call"]
+"""How one launch begins; `barrier`: a task of a kernel that holds the SMs, behind a barrier of the grid;
+`call`: a function call on the host.
+"""
 
-LAUNCH_CEILINGS: dict[LaunchMode, str] = {
+LAUNCH_CEILINGS: Mapping[LaunchMode, str] = {
     "stream": "launch_empty_queued",
     "graph": "launch_empty_graph",
     "pdl": "launch_empty_pdl",
     "barrier": "grid_barrier",
+    "call": "call",
 }
 """An empty launch that waits for the one before it; with programmatic dependent launch what remains of it."""
 RESOURCES = ("l2", "l1", "issue", "compute", "dram")
@@ -57,7 +62,8 @@ class Device:
     rates: Rates
     sm_count: int
     clock_hz: float
-    sm: SmLimits
+    sm: SmLimits | None
+    """None: an architecture newer than the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +130,22 @@ class LaunchTerms:
     def _work(self) -> dict[str, float]:
         resources = dict(self._resources())
         latency_s, alone_s = self.latency_s or 0.0, self.alone_s or 0.0
-        top = max(resources, key=lambda name: resources[name], default="issue")
-        top_s = resources.get(top, 0.0)
+        if self.stages == 1:
+            feed_s = resources.pop("l2", 0.0)
+            top, top_s = _longest(resources, alone_s)
+            return {"latency": latency_s, "l2": feed_s, top: top_s}
+        top, top_s = _longest(resources, 0.0)
         if self.stages == 0 and latency_s + alone_s >= top_s:
             return {"latency": latency_s, "issue": alone_s}
-        if alone_s > top_s:
-            top, top_s = "issue", alone_s
-        if self.stages == 1:
-            return {"latency": latency_s, top: top_s}
+        top, top_s = _longest(resources, alone_s)
         return {"latency": latency_s} if latency_s > top_s else {top: top_s}
+
+
+def _longest(resources: Mapping[str, float], alone_s: float) -> tuple[str, float]:
+    """The resource that takes longest; what one warp takes by itself counts as issue."""
+    top = max(resources, key=lambda name: resources[name], default="issue")
+    top_s = resources.get(top, 0.0)
+    return ("issue", alone_s) if alone_s > top_s else (top, top_s)
 
 
 def launch_terms(
@@ -153,15 +166,18 @@ def launch_terms(
         mode = "graph"
     late = 1.0
     if early and shape.from_dram and shape.read_bytes:
-        weights = shape.early_bytes * shape.blocks
+        weights = (shape.early_bytes + shape.prefetched_bytes) * shape.blocks
         late = max(0.0, 1.0 - weights / dram_bytes) if dram_bytes else 0.0
     early_bytes = shape.early_bytes if early else 0.0
     waves = _walks(shape, placement)
-    dram_s = over(late * dram_bytes, get("dram_read"))
+    ahead_bytes = sum(weight.size_bytes for weight in shape.ahead)
+    dram_s = over(late * dram_bytes + ahead_bytes, get("dram_read"))
+    # Of a kernel that holds the SMs for many tasks, nobody knows which part of its code a task finds there.
+    fetched = None if code is None or shape.inside else code.code_bytes
     return LaunchTerms(
         launch_s=_launch_s(shape, placement, device, mode),
         first_load_s=_first_load_s(shape, device, early, waves),
-        code_s=over(code.code_bytes, get("code_fetch")) if code else None,
+        code_s=over(fetched, get("code_fetch")),
         latency_s=_latency_s(shape, placement, code, device),
         alone_s=_alone_s(shape, placement, code, device),
         l2_s=_feed_s(shape, placement, device, shape.read_bytes - early_bytes),
@@ -172,6 +188,20 @@ def launch_terms(
         end_s=_end_s(shape, code, device, waves),
         early_s=_early_s(shape, device, (1.0 - late) * dram_bytes) if early else 0.0,
         stages=shape.stages,
+    )
+
+
+def call_terms(
+    shape: LaunchShape | None, rates: Rates, dram_bytes: float, bandwidth: str = "dram_read"
+) -> LaunchTerms:
+    """The terms of one function call on the host; `bandwidth` is the ceiling of the memory that it can
+    use.
+    """
+    rate = rates.get(shape.pipe) if shape and shape.pipe else None
+    return LaunchTerms(
+        launch_s=rates.get(LAUNCH_CEILINGS["call"]),
+        compute_s=over(shape.flops, rate) if shape else None,
+        dram_s=over(dram_bytes, rates.get(bandwidth)),
     )
 
 
@@ -212,8 +242,7 @@ def _loop_turns(shape: LaunchShape, code: CodeFacts | None) -> float | None:
     """Turns of the main loop that one warp makes; None where the machine code is not known."""
     if code is None or not code.loop_flops or not shape.has_main_loop:
         return None
-    warps = max(1, shape.threads // 32)
-    return shape.flops / shape.blocks / warps / code.loop_flops
+    return shape.flops / shape.blocks / shape.warps / code.loop_flops
 
 
 def _latency_s(
@@ -254,10 +283,9 @@ def _issue_s(
     shape: LaunchShape, placement: Placement, code: CodeFacts | None, device: Device
 ) -> float | None:
     turns = _loop_turns(shape, code)
-    if turns is None or code is None:
+    if turns is None or code is None or device.sm is None:
         return None
-    warps = max(1, shape.threads // 32)
-    instructions = placement.blocks * warps * turns * code.loop_instructions
+    instructions = placement.blocks * shape.warps * turns * code.loop_instructions
     return instructions / device.sm.schedulers / device.clock_hz
 
 
@@ -315,6 +343,7 @@ def _end_s(shape: LaunchShape, code: CodeFacts | None, device: Device, walks: in
         )
         if start_s is None or empty_s is None or first_s is None:
             return None
+        # What every kernel of the family takes before and after its products, beyond its launch.
         return max(store_s, start_s - empty_s - first_s)
     if shape.exchange == "cluster":
         barrier_s, rate = get(f"cluster_barrier_{shape.cluster}"), get(f"dsmem_read_{shape.cluster}")
@@ -324,6 +353,8 @@ def _end_s(shape: LaunchShape, code: CodeFacts | None, device: Device, walks: in
         return walks * exchange_s + store_s
     if shape.exchange == "memory":
         return walks * (2 + shape.exchange_turns) * l2_s + store_s
-    one_path = code is not None and (shape.has_main_loop or not code.loop_flops)
-    outside_s = code.outside_cycles / device.clock_hz if code and one_path else 0.0
+    if code is None:
+        return None
+    one_path = not shape.inside and (shape.has_main_loop or not code.loop_flops)
+    outside_s = code.outside_cycles / device.clock_hz if one_path else 0.0
     return walks * outside_s + store_s

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from gputop.plan.types import Math
-
-Mode = Literal["stream", "graph", "pdl", "call"]
-"""How launches reach the device; `call` is a function call of the cpu backend."""
 
 PIPES: Mapping[Math, tuple[str, ...]] = {
     "fp32": ("fp32",),
@@ -20,16 +18,6 @@ PIPES: Mapping[Math, tuple[str, ...]] = {
 WEIGHT_SHARE: Mapping[Math, float] = {"fp32": 1.0, "tf32": 1.0, "bf16": 0.5}
 """Stored weight bytes over those that `Work` counts in 4-byte words."""
 
-LAUNCH_COSTS: Mapping[Mode, tuple[str, ...]] = {
-    "stream": ("launch_queued", "launch_stream"),
-    "graph": ("launch_dependent", "launch_graph"),
-    "pdl": ("launch_pdl",),
-    "call": ("call",),
-}
-"""Ceilings that price one launch; the first that was measured counts. The launches of a pass depend on
-each other, so a dependent one is nearer to the truth than an empty one; and phases are timed with all of a
-pass enqueued before it starts, so what the host takes to enqueue a launch is no part of their time."""
-
 
 class Rates(Protocol):
     """Ceilings in B/s, FLOP/s or s: measured (`results.Ceilings`) or a datasheet's (`device.GpuModel`)."""
@@ -37,15 +25,24 @@ class Rates(Protocol):
     def get(self, name: str, /) -> float | None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class RatesAtClock:
+    """Ceilings of arithmetic as they are at another clock than the one that they were measured at."""
+
+    rates: Rates
+    clock_hz: Mapping[str, float]
+    """Of each ceiling in FLOP/s whose clock is known: power may have held it below that of a short pass."""
+    now_hz: float
+
+    def get(self, name: str, /) -> float | None:
+        value, then_hz = self.rates.get(name), self.clock_hz.get(name)
+        return value if value is None or not then_hz else value * self.now_hz / then_hz
+
+
 def best_pipe(rates: Rates, math: Math) -> str | None:
     """Name of the fastest known pipe that `math` permits; None where none is known."""
     known = {pipe: rate for pipe in PIPES[math] if (rate := rates.get(pipe)) is not None}
     return max(known, key=lambda pipe: known[pipe], default=None)
-
-
-def first_known(rates: Rates, names: Iterable[str]) -> float | None:
-    """The first of `names` that is known."""
-    return next((rate for name in names if (rate := rates.get(name)) is not None), None)
 
 
 def over(amount: float | None, rate: float | None) -> float | None:

@@ -35,9 +35,16 @@ class Footprint:
     smem_bytes: int
 
 
-def place(blocks: int, blocks_per_sm: int, sm_count: int) -> Placement:
-    """Blocks go to whichever SM has room, so that the busiest has the mean, rounded up."""
+def place(blocks: int, blocks_per_sm: int, sm_count: int, clustered: int | None = None) -> Placement:
+    """Blocks go to whichever SM has room, so that the busiest has the mean, rounded up.
+
+    `clustered`: blocks of all the clusters that the device holds at once. A cluster lies in one GPC, so that
+    these may be fewer than it would hold of single blocks; the rest then come in further waves.
+    """
     most = max(1, ceil(blocks / sm_count))
+    if clustered and blocks > clustered:
+        resident = max(1, min(ceil(clustered / sm_count), blocks_per_sm))
+        return Placement(max(most, ceil(blocks / clustered) * resident), resident, min(clustered, sm_count))
     return Placement(most, min(most, max(1, blocks_per_sm)), min(blocks, sm_count))
 
 

@@ -7,7 +7,7 @@ started, to get its first operand and to show its last result, whatever its kern
 from __future__ import annotations
 
 from gputop.perf.roofline.peaks import Rates, largest, over
-from gputop.plan.traffic import Work
+from gputop.plan.work import Work
 
 LAUNCHES = (
     ("launch_empty_pdl", "first_load_pdl"),

@@ -93,22 +93,19 @@ class Left:
         return next((part.seconds for part in self.parts if part.name == name), None)
 
 
-def binding(terms: SiteTerms, time_s: float | None) -> Binding:
-    """The largest share binds; `unknown` only where more than half of the time is unexplained.
+def binding(shares: Mapping[str, float], time_s: float | None) -> Binding:
+    """The largest share binds; `unknown` only if more than half of the time is unexplained.
 
-    The terms are those `measured_beside` the time's gaps.
+    `shares`: seconds by term as they add up, `measured_beside` the time's gaps.
     """
-    shares = terms.shares()
     ranked = sorted(shares, key=lambda name: -shares[name])
-    if not ranked:
-        return Binding("unknown", None, None)
     modelled_s = fsum(shares.values())
     whole_s = modelled_s if time_s is None else time_s
-    top = ranked[0]
-    if time_s is not None and modelled_s < EXPLAINS * time_s:
-        return Binding("unknown", 1.0 - modelled_s / time_s, top)
-    share = shares[top] / whole_s if whole_s else None
-    return Binding(top, share, ranked[1] if len(ranked) > 1 else None)
+    if not ranked or whole_s <= 0:
+        return Binding("unknown", None, None)
+    if modelled_s < EXPLAINS * whole_s:
+        return Binding("unknown", 1.0 - modelled_s / whole_s, ranked[0])
+    return Binding(ranked[0], shares[ranked[0]] / whole_s, ranked[1] if len(ranked) > 1 else None)
 
 
 def what_is_left(floor_s: float | None, terms: SiteTerms, time_s: float | None) -> Left:
@@ -142,14 +139,6 @@ def what_is_left(floor_s: float | None, terms: SiteTerms, time_s: float | None) 
 
 OVER_NOTED = 0.05
 """A model that is above the time by more than this share is noted."""
-
-
-def explained_by(terms: SiteTerms) -> Mapping[str, float]:
-    """Shares of the model's own time; empty where there is none."""
-    modelled_s = terms.modelled_s
-    if not modelled_s:
-        return {}
-    return {name: seconds / modelled_s for name, seconds in terms.shares().items()}
 
 
 def _longer(first: float | None, second: float | None) -> float | None:

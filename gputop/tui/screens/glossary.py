@@ -13,8 +13,13 @@ GLOSSARY = (
         "floor",
         "The least time that physics allows for a phase's work: arithmetic or memory, whichever is longer.",
     ),
-    ("excess", "The time above the floor: what could be won at most."),
-    ("nearest term", "The one resource whose time comes nearest to the measured time, with its share of it."),
+    (
+        "reach",
+        "The least that launches which wait for each other can take: launch, first load, floor, last store.",
+    ),
+    ("excess", "The time above reach, or above the floor if reach is unknown: what could be won at most."),
+    ("binds", "The term with the largest share of the time; unknown if more than half of it is unexplained."),
+    ("feed", "What the busiest SM takes from L2, at the rate of one SM, or all bytes at that of all SMs."),
     ("unexplained", "Time that no term of the model accounts for."),
     (
         "occupancy",

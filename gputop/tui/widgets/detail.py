@@ -18,15 +18,16 @@ from gputop.tui.state import State
 from gputop.tui.widgets.cached_static import CachedStatic
 from gputop.util.units import UNKNOWN, percent, seconds, size_bytes, whole
 
-LABEL_WIDTH = 12
+LABEL_WIDTH = 16
 VALUE_WIDTH = 9
 ASIDE_WIDTH = 26
 """Cells that a term's bytes or work may take at its right."""
-LEAST_BARS_WIDTH = 54
+LEAST_BARS_WIDTH = 58
 """Cells that labels, values and bars keep before anything stands beside them."""
 BARS = {
     "measured": (EXCESS, EXCESS_CELL),
     "floor": (FLOOR, SOLID),
+    "reach": (FLOOR, SOLID),
     "unexplained": (MUTED, EXCESS_CELL),
 }
 """Lines that are no term -> colour and cell of their bars."""
@@ -127,11 +128,12 @@ def _bar(
 
 
 def occupancy_line(row: Row, state: State) -> str:
-    """Return how full the SMs are: what the limit allows, by what, and what the grid gives."""
+    """Return how full the SMs are: what the grid gives one, the limit and its cause, what was counted."""
     if row.occupancy_theoretical is None:
         return ""
     by = f" by {row.occupancy_limiters}" if row.occupancy_limiters else ""
-    said = f"occupancy  at most {fraction(row.occupancy_theoretical)}{by}"
+    given = "" if row.occupancy_grid is None else f"{fraction(row.occupancy_grid)} by its grid, "
+    said = f"occupancy  {given}at most {fraction(row.occupancy_theoretical)}{by}"
     blocks, sms = phase_facts.extent_of(row.grid), facts.sm_count(state)
     if blocks is not None and sms:
         idle = max(0, sms - blocks)

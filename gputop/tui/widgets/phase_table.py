@@ -9,7 +9,8 @@ from rich.style import Style
 from rich.text import Text
 
 from gputop.results import columns, phase_facts
-from gputop.results.records import Ceilings, PlanResult, Row
+from gputop.results.records import PlanResult, Row
+from gputop.results.row_figures import binds_words
 from gputop.tui import facts
 from gputop.tui.format import TimeUnit, axis, floor_bar, fraction, middle_cut, time_unit
 from gputop.tui.layout import LayoutColumn
@@ -35,7 +36,6 @@ class Context:
     """The phase with the largest excess over its floor: what the eye should find."""
     stale: bool
     """The rows are of another plan than the one chosen."""
-    ceilings: Ceilings | None
     sm_count: int | None
 
     def is_worst(self, row: Row) -> bool:
@@ -74,19 +74,21 @@ def _bar(row: Row, context: Context) -> Text:
 
 
 def _over(row: Row, context: Context) -> Text:
-    return _plain(ratio(phase_facts.times_floor(row, context.ceilings)), context)
+    return _plain(ratio(phase_facts.times_floor(row)), context)
 
 
-def _nearest(row: Row, context: Context) -> Text:
-    nearest = phase_facts.nearest_term(row)
-    if nearest is None:
+def _over_reach(row: Row, context: Context) -> Text:
+    return _plain(ratio(phase_facts.times_reach(row)), context)
+
+
+def _binds(row: Row, context: Context) -> Text:
+    if row.binds is None:
         return _plain(UNKNOWN, context)
-    mark = term_mark(nearest.term)
-    said = f"{nearest.term} {100 * nearest.share:.0f} %"
+    mark, said = term_mark(row.binds), binds_words(row)
     cell = _plain(said, context, mark.color)
     idle = phase_facts.idle_sms(row, context.sm_count)
     aside = f" · {idle} SMs idle" if idle else ""
-    if aside and len(said) + len(aside) <= context.widths.get("nearest", 0):
+    if aside and len(said) + len(aside) <= context.widths.get("binds", 0):
         cell.append(aside, Style(color=FAINT))
     return cell
 
@@ -112,7 +114,8 @@ DRAWN: Mapping[str, Draw] = {
     "time_s": _time,
     "bar": _bar,
     "over": _over,
-    "nearest": _nearest,
+    "over_reach": _over_reach,
+    "binds": _binds,
     "delta_s": _delta,
     "ratio": _ratio,
     "occupancy_theoretical": lambda row, context: _plain(fraction(row.occupancy_theoretical), context, MUTED),
@@ -120,7 +123,8 @@ DRAWN: Mapping[str, Draw] = {
     "time_mad_s": lambda row, context: _plain(context.unit.write(row.time_mad_s), context, MUTED),
 }
 OVER_DOC = "Time / floor; a dash if the floor is below one launch and one load, so that it ranks nothing"
-NEAREST_DOC = "The term that explains most of the time, with its share of it, and the SMs that get no block"
+REACH_DOC = "Time, the gap before it included, / reach: the least that launches take that wait for each other"
+BINDS_DOC = "The term with the largest share of the time, with that share, and the SMs that get no block"
 BAR_DOC = "The time on one axis: solid up to the floor, shaded beyond it: what could be won"
 
 
@@ -137,7 +141,8 @@ COLUMNS = (
     LayoutColumn("bar", "bar", 8, 3, comfort=20, grows_to=200, doc=BAR_DOC),
     LayoutColumn("floor_s", "floor", 7, 10, right=True, doc=_doc("floor_s")),
     LayoutColumn("over", "×floor", 6, 2, right=True, doc=OVER_DOC),
-    LayoutColumn("nearest", "nearest term", 11, 1, comfort=13, grows_to=25, doc=NEAREST_DOC),
+    LayoutColumn("over_reach", "×reach", 6, 5, right=True, doc=REACH_DOC),
+    LayoutColumn("binds", "binds", 11, 1, comfort=15, grows_to=27, doc=BINDS_DOC),
     LayoutColumn("delta_s", "Δ", 9, 4, right=True, doc=_doc("delta_s")),
     LayoutColumn("ratio", "ratio", 7, 8, right=True, doc=_doc("ratio")),
     LayoutColumn("occupancy_theoretical", "occ", 5, 7, right=True, doc=_doc("occupancy_theoretical")),
@@ -231,7 +236,6 @@ def _context(state: State, lane: PlanResult, widths: Mapping[str, int]) -> Conte
         worst=worst.phase if worst else None,
         widths=widths,
         stale=state.pending,
-        ceilings=state.ceilings,
         sm_count=facts.sm_count(state),
     )
 
@@ -249,7 +253,7 @@ def explain_phase(state: State, site: str) -> str:
     timer, caches = row.timer or "an unknown timer", row.cache_state or UNKNOWN
     said = f"{site}: {row.samples} samples by {timer}, caches {caches}"
     if row.binds is not None:
-        said += f"; binds {row.binds}" + (f", then {row.runner_up}" if row.runner_up else "")
+        said += f"; {binds_words(row)} binds" + (f", then {row.runner_up}" if row.runner_up else "")
     return said + (f"; {row.status}." if row.status else ".")
 
 

@@ -282,7 +282,8 @@ def _phase_row(
     row = replace(
         base, phase=phase.name, count=phase.count, kernel=kernel, time_s=time_s, time_mad_s=time_s * 0.01,
         timer="perf_counter", floor_s=phase.floor_s, floor_term="compute", efficiency=phase.floor_s / time_s,
-        binds=phase.binds, runner_up="launch", unexplained_s=0.2 * time_s, compute_s=phase.floor_s,
+        binds=phase.binds, binds_share=0.6, runner_up="launch", unexplained_s=0.2 * time_s,
+        compute_s=phase.floor_s,
         dram_s=0.8 * time_s if phase.binds == "dram" else 0.3 * time_s, launch_s=phase.count * 1e-6,
         flops=6e11 * phase.floor_s, dram_bytes=2e9 * phase.floor_s,
     )  # fmt: skip

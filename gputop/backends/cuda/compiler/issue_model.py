@@ -78,6 +78,13 @@ def issue_model(cubin: Cubin, entry: str, loop: SassLoop) -> IssueModel:
     return IssueModel(near, round((far - near) / FAR_CYCLES))
 
 
+def straight_cycles(code: Sequence[Instruction], bits: Sequence[Control]) -> int:
+    """Cycles of one warp that walks through the code once, no branch taken and memory that answers at
+    once.
+    """
+    return _cycles(code, bits, 1, 0)
+
+
 def _steady(code: Sequence[Instruction], bits: Sequence[Control], memory_cycles: int) -> int:
     """Cycles that a turn adds once the loop has got going."""
     return _cycles(code, bits, 3, memory_cycles) - _cycles(code, bits, 2, memory_cycles)

@@ -115,9 +115,18 @@ def loops(code: Sequence[Instruction]) -> tuple[SassLoop, ...]:
 
 
 def main_loop(code: Sequence[Instruction]) -> SassLoop | None:
-    """The loop with most multiply-adds, of several alike the innermost; None where no loop has any."""
+    """Return the loop with most multiply-adds of those without another such loop inside, or None.
+
+    Of several alike the one that issues most.
+    """
     working = [loop for loop in loops(code) if loop.count(MATH.pattern)]
-    return max(working, key=lambda loop: (loop.count(MATH.pattern), -loop.instructions), default=None)
+    innermost = [loop for loop in working if not any(holds(loop, other) for other in working)]
+    return max(innermost, key=lambda loop: (loop.count(MATH.pattern), loop.instructions), default=None)
+
+
+def holds(outer: SassLoop, inner: SassLoop) -> bool:
+    """Whether a loop lies within another."""
+    return outer is not inner and outer.first <= inner.first and inner.last <= outer.last
 
 
 def _nvdisasm() -> str:
