@@ -56,7 +56,7 @@ _decoder = msgspec.json.Decoder(dict[str, Any])
 
 
 def parse_config(path: Path) -> Workload:
-    """The workload of a config.json, named after its folder.
+    """The workload of a config.json, named after its folder; of a file of another name, after that.
 
     UsageError, naming file and key, for what is no model of the family, or one with a form that the pass here
     does not have. Keys that change nothing of the forward pass are ignored.
@@ -81,8 +81,8 @@ def parse_config(path: Path) -> Workload:
     )
     _check_forms(path, table)
     check_sizes(dims, str(path), KEYS | {"d_ff": INNER})
-    folder = path.resolve().parent.name
-    return Workload(shown_name(path, "its folder", folder) if path.stem == "config" else path.stem, dims)
+    name = path.resolve().parent.name if path.stem == "config" else path.stem
+    return Workload(shown_name(path, "the name of the file or its folder", name), dims)
 
 
 def _read(path: Path) -> dict[str, Any]:

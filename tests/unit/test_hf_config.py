@@ -105,6 +105,14 @@ def test_a_broken_file_is_answered(tmp_path: Path, content: str, says: str) -> N
     assert len(str(caught.value)) < 400
 
 
+def test_a_file_of_another_name_is_named_after_it(tmp_path: Path) -> None:
+    written(tmp_path, config()).rename(tmp_path / "mine.json")
+    assert parse_workload(str(tmp_path / "mine.json")).name == "mine"
+    (tmp_path / "mine.json").rename(tmp_path / "a\tb.json")
+    with pytest.raises(UsageError, match=r"the name of the file or its folder must be a word to show"):
+        parse_workload(str(tmp_path / "a\tb.json"))
+
+
 def test_a_folder_is_answered(tmp_path: Path) -> None:
     (tmp_path / "config.json").mkdir()
     with pytest.raises(UsageError, match=r"Can't read workload .*it is a folder"):
