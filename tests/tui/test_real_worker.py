@@ -37,7 +37,7 @@ async def test_a_flip_is_paired_and_exported(tmp_path: Path, monkeypatch: pytest
         assert window.comparison is not None
         assert (window.comparison.plan_a, window.comparison.plan_b) == ("cpu-blas", "cpu-blas,prune=on")
         await pilot.press("e")
-        await until_shown(pilot, "as CSV to:")
+        await until_shown(pilot, "Export window")
         app.screen.query_one(Input).value = str(target)
         await pilot.press("enter")
         await until(pilot, target.exists, "the file")

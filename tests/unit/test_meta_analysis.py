@@ -61,6 +61,9 @@ def test_windows_that_disagree_are_not_more_certain_together() -> None:
 
 def test_a_window_that_could_not_tell_is_left_out() -> None:
     assert pooled(unknown(), window(0.1, 0.01)).ratio == pytest.approx(math.exp(0.1))
+    together = pool([unknown(), window(0.1, 0.01), window(0.1, 0.01), unknown()])
+    assert together.windows == 2, "so many does the interval rest on"
+    assert together.deltas[0].samples == 40
     nothing = pooled(unknown(), unknown())
     assert (nothing.ratio, nothing.verdict, nothing.status) == (None, "UNRESOLVED", "too few")
 
