@@ -65,6 +65,9 @@ _GATE_ERROR = Column("gate_error", "1", "error", "Relative error of the pass, wo
 _VERSIONS = Column("versions", "", "versions", "The libraries that took part.", width=24)
 _STATUS = Column("status", "", "status", "Why a field is empty, and what else to know.", width=24)
 _AA_FLOOR = Column("aa_floor", "1", "a/a", "|log ratio| that two copies of one plan reach.", percent, 7, 7)
+_SAME_WITHIN = Column(
+    "same_within", "1", "same", "|log ratio| within which two plans are SAME; empty if unknown.", percent
+)
 _VERDICT = Column("verdict", "", "verdict", "FASTER, SLOWER, SAME or UNRESOLVED.", width=10, priority=1)
 
 PHASES = Schema(SCHEMA_PHASES, "a phase of a plan, or a total of the pass", COLUMNS)
@@ -90,6 +93,7 @@ COMPARE = Schema(
         _AA_FLOOR,
         _VERDICT,
         _STATUS,
+        _SAME_WITHIN,
     ),
 )
 
@@ -201,6 +205,7 @@ LADDER = Schema(
         Column(
             "binds_share", "1", "share", "What binds / device_s; of unknown the unexplained part.", percent
         ),
+        _SAME_WITHIN,
     ),
 )
 

@@ -38,7 +38,7 @@ def test_columns_are_the_fields_of_a_row() -> None:
 def test_compare_columns_are_the_promised_ones() -> None:
     promised = """
         plan_a plan_b phase a_s b_s delta_s delta_lo_s delta_hi_s ratio ratio_lo ratio_hi windows samples
-        aa_floor verdict status
+        aa_floor verdict status same_within
     """.split()
     assert [column.key for column in COMPARE.columns] == ["schema", *promised]
 
