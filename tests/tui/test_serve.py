@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import subprocess
 import sys
@@ -21,12 +22,16 @@ POLL_S = 0.1
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    home = tmp_path_factory.mktemp("home")
+    env = {**os.environ, **{f"XDG_{kind}_HOME": str(home / kind) for kind in ("CACHE", "STATE", "CONFIG")}}
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "gputop", "serve", "--port", str(port), "--", "replay", "h200"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env
+    ) as process:
         yield f"http://127.0.0.1:{port}"
         process.terminate()
         process.wait(PATIENCE_S)
