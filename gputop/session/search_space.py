@@ -11,6 +11,7 @@ from gputop.perf import occupancy, roofline
 from gputop.perf.gpu_specs import limits
 from gputop.plan.launch_shape import LaunchShape
 from gputop.plan.types import Dims, Kernel, KernelChoice, Launch, Plan, PlanRequest, Step, Task
+from gputop.planner.grid_limits import check_grids
 from gputop.planner.kernel_calls import launches_of
 from gputop.planner.plan_views import kernel_flips
 from gputop.planner.registry import divided
@@ -57,14 +58,14 @@ def _site_space(bench: SessionContext, plan: Plan, dims: Dims, task: Task, machi
     rewrites: list[str] = []
     offered = 0
     least: tuple[float | None, Bound] = (None, "floor")
-    for kernel, choice, flipped in kernel_flips(catalog, plan, dims, name):
+    for kernel, choice, _ in kernel_flips(catalog, plan, dims, name):
         offered += 1
         beat()
         if kernel.fuses:
             rewrites.append(kernel.name)
             continue
         asked = divided(task, choice)
-        why = catalog.refusal(kernel, asked, plan, dims) or _grid_fault(bench, flipped)
+        why = catalog.refusal(kernel, asked, plan, dims) or _grid_fault(catalog, kernel, asked, plan, dims)
         if why:
             refused.setdefault(kernel.name, why)
             continue
@@ -86,12 +87,12 @@ def _site_space(bench: SessionContext, plan: Plan, dims: Dims, task: Task, machi
     )
 
 
-def _grid_fault(bench: SessionContext, request: PlanRequest) -> str:
-    """Why no plan can have it, beyond what its own record refuses; empty where one can."""
+def _grid_fault(catalog: Resolver, kernel: Kernel, task: Task, plan: Plan, dims: Dims) -> str:
+    """Why its launches fit no grid; empty if they do."""
     try:
-        bench.resolve(request)
+        check_grids(catalog, [Step(kernel, (task,))], plan, dims)
     except UsageError as error:
-        return str(error)
+        return str(error).rstrip(".")
     return ""
 
 

@@ -29,6 +29,6 @@ def test_a_simulated_device_has_a_time_for_each_cell_of_the_menu_and_for_no_othe
 @pytest.mark.parametrize("name", shipped())
 def test_the_search_needs_fewer_measurements_than_greedy_and_than_chance(name: str) -> None:
     sweep = read_sweep(name)
-    counts = {policy: needed(sweep, policy, range(2)).median for policy in ("search", "greedy", "random")}
+    counts = {policy: needed(sweep, policy, range(1)).median for policy in ("search", "greedy", "random")}
     assert counts["search"] < counts["greedy"]
     assert counts["search"] < counts["random"]

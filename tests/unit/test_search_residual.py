@@ -19,6 +19,8 @@ from gputop.search.simulated import CellTime, SimulatedDevice
 from tests.unit.search_menus import menu as made_up
 
 SWEEPS = ("h200-fp32", "h200-tf32")
+SWEEP = read_sweep("h200-fp32")
+MENU = recorded_menu(SWEEP)
 PLANTED = -0.14
 """Of a doubling of the parts."""
 
@@ -63,8 +65,7 @@ def test_of_a_device_that_is_priced_right_none_is_named(name: str) -> None:
 @settings(max_examples=10)
 @given(st.floats(-1.0, 1.0))
 def test_what_is_planted_on_recorded_times_moves_the_coefficient_by_as_much(size: float) -> None:
-    sweep = read_sweep("h200-fp32")
-    menu = recorded_menu(sweep)
+    sweep, menu = SWEEP, MENU
     seen = {cell: one.time_s for cell, one in recorded_times(sweep).items()}
     more = {
         cell: time_s * math.exp(size * math.log2(menu.candidate(cell).features.splits or 1))
