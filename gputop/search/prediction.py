@@ -1,9 +1,10 @@
 """Port 3: what a candidate will take. The term model is the prior, a regression learns its residual.
 
-A residual is log(measured / modelled). Its prior is a sum of normal effects: one of all candidates, one of
-each physical feature, one of each kernel, one of each site, and what is a cell's own. Gaussian process
-regression with that (linear) kernel gives every candidate a mean and a standard deviation, which shrinks as
-its relatives are measured. Without scikit-learn the residual is taken to be the mean of those seen.
+A residual is log(measured / modelled). Its prior is a sum of normal effects: one of all kernels of ours and
+one of all of a library, one of each physical feature, one of each kernel, one of each site, and what is a
+cell's own. Gaussian process regression with that (linear) kernel gives every candidate a mean and a standard
+deviation, which shrinks as its relatives are measured. Without scikit-learn the residual is taken to be the
+mean of those seen.
 """
 
 from __future__ import annotations
@@ -106,9 +107,12 @@ def _design(menu: Menu, cells: Sequence[Cell]) -> Floats:
     candidates = [menu.candidate(cell) for cell in cells]
     kernels = list(dict.fromkeys(cell[1].kernel for cell in cells))
     sites = [site.site for site in menu.sites]
+    library = np.array([candidate.library for candidate in candidates])
     return np.column_stack(
         [
-            np.full(len(cells), COMMON_SD),
+            # A library declares nothing: its price is another kind of figure, and errs by itself.
+            COMMON_SD * library,
+            COMMON_SD * ~library,
             *(FEATURE_SD * column for column in _feature_columns(candidates)),
             *(KERNEL_SD * np.array([cell[1].kernel == kernel for cell in cells]) for kernel in kernels),
             *(SITE_SD * np.array([cell[0] == site for cell in cells]) for site in sites),

@@ -56,7 +56,8 @@ def gathered(math_name: str) -> RecordedSweep:
     kept = [(name, recording.read(path)) for name, path in recording.shipped().items()]
     seen = [one for name, record in kept for one in _seen(name, record, math_name)]
     factors = _window_factors(seen)
-    header = kept[0][1].header
+    # The model prices by ceilings, of which an older recording has fewer.
+    header = max((record.header for _, record in kept), key=lambda one: len(one.ceilings.items))
     start = _start(header, STARTS[math_name])
     by_cell: dict[Cell, list[Seen]] = defaultdict(list)
     for one in seen:
