@@ -15,24 +15,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputop.plan.types import Verdict
+from gputop.perf.student import student
+from gputop.perf.verdicts import (
+    CONFIDENCE,
+    LARGEST_EXPONENT,
+    MIN_FLOOR,
+    MIN_ROUNDS_TO_STOP,
+    Paired,
+    copies_known,
+    exp_or_none,
+    percent,
+)
 
 Samples = Sequence[float] | NDArray[np.floating[Any]]
 Floats = NDArray[np.float64]
 
-CONFIDENCE = 0.99
-MIN_FLOOR = 0.003
-"""No A/A floor is below this |log ratio|, however quiet the copies were."""
 MIN_ROUNDS = 8
 """Below four blocks neither spread nor correlation can be estimated: the interval is infinite."""
-WIDEST_SAME = 0.1
-"""|log ratio|: where copies of one plan differ by more, two plans within that are not known to be alike."""
-MIN_ROUNDS_TO_STOP = 12
-"""A spread estimated from fewer rounds is too often small by chance to stop a window on, or to call two plans
-the same."""
-COPIES_KNOWN = 0.005
-"""Half width of a log ratio: copies whose difference is known no better say nothing of how alike two plans
-are. At least half the backend's own minimum."""
 ONE_PLAN_HALF_WIDTH = 0.01
 """Relative half width at which the time of a single plan is known well enough."""
 STILL_ROUNDS, STILL_SPREAD = 5, 0.003
@@ -46,10 +45,6 @@ _MAX_CORRELATION = 0.7
 """Of neighbouring blocks; few blocks can't tell more of it from a drift."""
 _PRIOR_COPIES = 2
 """Copies that the prior behind `aa_floor` weighs."""
-_WIDEST_PERCENT = 0.5
-"""Half width up to which log ratios read as percentages: exp(0.5) is 1.6."""
-_LARGEST_EXPONENT = 700.0
-"""exp and sinh of more do not fit a float: such a ratio is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,51 +55,6 @@ class Summary:
     mad: float | None
     """Median absolute deviation from the median, not normalised; unknown below two samples."""
     n: int
-
-
-@dataclass(frozen=True, slots=True)
-class Paired:
-    """The effect log(time_a / time_b) of two lanes in one window; positive: b is faster."""
-
-    effect: float | None
-    """None where no time can be compared at all."""
-    lo: float
-    hi: float
-    """Ends of the interval; infinite where it can't be known."""
-    n: int
-    """Rounds."""
-    reason: str = ""
-    """Why the interval is infinite, else empty."""
-
-    @property
-    def half_width(self) -> float:
-        return (self.hi - self.lo) / 2
-
-    @property
-    def ratio(self) -> float | None:
-        """time_a / time_b."""
-        return None if self.effect is None else _exp(self.effect)
-
-    @property
-    def ratio_lo(self) -> float | None:
-        return _exp(self.lo)
-
-    @property
-    def ratio_hi(self) -> float | None:
-        return _exp(self.hi)
-
-
-@dataclass(frozen=True, slots=True)
-class Floor:
-    """What independently prepared copies of one plan differ by, as |log ratio|."""
-
-    apart: float
-    """FASTER and SLOWER lie beyond it. Noise of the copies makes it larger: the careful side."""
-    same: float | None
-    """SAME lies within it. Only of copies that this window knows well, so that noise can't widen it; None if
-    there are none."""
-    unknown: str = ""
-    """Why `same` is None, as a clause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +133,7 @@ def paired_difference(a: Samples, b: Samples, confidence: float = CONFIDENCE) ->
         return PairedDiff(None, None, None)
     times_a, times_b = _rounds(a, b)
     level_s = math.exp(float(np.median(np.log(times_a) + np.log(times_b))) / 2)
-    ratio = _exp(result.effect / 2)
+    ratio = exp_or_none(result.effect / 2)
     return PairedDiff(
         _difference(level_s, result.effect),
         _difference(level_s, result.hi),
@@ -237,58 +187,8 @@ def same_within(copies: Sequence[Paired], minimum: float) -> tuple[float | None,
     if rounds < MIN_ROUNDS_TO_STOP:
         return None, f"copies were measured for {rounds} of at least {MIN_ROUNDS_TO_STOP} rounds"
     if half_width > copies_known(minimum):
-        return None, f"what copies differ by is known to +-{_percent(half_width)} only"
+        return None, f"what copies differ by is known to +-{percent(half_width)} only"
     return aa_floor(known, minimum), ""
-
-
-def copies_known(minimum: float) -> float:
-    """The half width to which copies must be known before anything is called the same."""
-    return max(COPIES_KNOWN, minimum / 2)
-
-
-def verdict(result: Paired, floor: Floor) -> tuple[Verdict, str]:
-    """What an interval says against the A/A floor, and for UNRESOLVED why (else an empty sentence).
-
-    FASTER: b is faster than a by more than copies differ by, wherever in the interval the truth lies; SLOWER
-    likewise. SAME: the whole interval lies within what copies are known to differ by in this window, which
-    is no wider than `WIDEST_SAME`, and has at least `MIN_ROUNDS_TO_STOP` rounds.
-    """
-    if result.reason:
-        return "UNRESOLVED", result.reason
-    if result.lo > floor.apart:
-        return "FASTER", ""
-    if result.hi < -floor.apart:
-        return "SLOWER", ""
-    if result.lo < -floor.apart and result.hi > floor.apart:
-        return "UNRESOLVED", f"spread too wide: {_spread(result.half_width)}"
-    if not _within(result, floor.apart):
-        return "UNRESOLVED", f"interval crosses the {floor_words(floor.apart)}"
-    if floor.same is None:
-        return "UNRESOLVED", floor.unknown
-    if result.n < MIN_ROUNDS_TO_STOP:
-        return "UNRESOLVED", f"too few rounds to be the same: {result.n} of at least {MIN_ROUNDS_TO_STOP}"
-    if not _within(result, floor.same):
-        return "UNRESOLVED", f"interval crosses the {floor_words(floor.same)} of this window"
-    if floor.apart > WIDEST_SAME:
-        return "UNRESOLVED", f"too restless to tell: within the {floor_words(floor.apart)}"
-    return "SAME", ""
-
-
-def _within(result: Paired, floor: float) -> bool:
-    return -floor <= result.lo and result.hi <= floor
-
-
-def floor_words(floor: float) -> str:
-    """`A/A floor of 6.2 %`."""
-    return f"A/A floor of {_percent(floor)}"
-
-
-def narrow_enough(result: Paired, floor: float) -> bool:
-    """Whether a window may stop: the interval is half as wide as the band that SAME needs.
-
-    Looks at the width only, never at the effect: who stops on significance finds it by looking often.
-    """
-    return result.n >= MIN_ROUNDS_TO_STOP and result.half_width <= max(floor, MIN_FLOOR) / 2
 
 
 def enough_for_one(samples: Samples) -> bool:
@@ -365,37 +265,6 @@ def _low_frequency_share(correlation: float, n: int, frequencies: int) -> float:
     return float(np.mean(spectrum)) * (1 - correlation) ** 2
 
 
-@lru_cache(maxsize=256)
-def student(confidence: float, degrees: int) -> float:
-    """The t that Student's |t| stays below with this probability: bisection of the finite series.
-
-    `degrees`: a whole number of degrees of freedom, at least 1.
-    """
-    low, high = 0.0, 1.0
-    while _student_within(high, degrees) < confidence:
-        high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        if _student_within(middle, degrees) < confidence:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def _student_within(t: float, degrees: int) -> float:
-    """P(|T| < t) for a whole number of degrees of freedom (Abramowitz and Stegun 26.7.3 and 26.7.4)."""
-    angle = math.atan2(t, math.sqrt(degrees))
-    cos2 = math.cos(angle) ** 2
-    odd = degrees % 2
-    term = math.cos(angle) if odd else 1.0
-    total = term if degrees > 1 else 0.0
-    for k in range(2 + odd, degrees - 1, 2):
-        term *= cos2 * (k - 1) / k
-        total += term
-    return 2 / math.pi * (angle + math.sin(angle) * total) if odd else math.sin(angle) * total
-
-
 def _digit_sum(number: int, base: int) -> int:
     """0 in base 1, which has no digits but zeros."""
     total = 0
@@ -421,21 +290,5 @@ def _all_positive(times: Floats) -> bool:
     return bool(np.all(np.isfinite(times) & (times > 0)))
 
 
-def _spread(half_width: float) -> str:
-    """A half width of log ratios; beyond `_WIDEST_PERCENT` a percentage of them is none of the ratio."""
-    if half_width <= _WIDEST_PERCENT:
-        return f"+-{_percent(half_width)}"
-    factor = _exp(half_width)
-    return "a factor without end" if factor is None else f"a factor of {factor:.2g} either way"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
-
-
-def _exp(exponent: float) -> float | None:
-    return math.exp(exponent) if abs(exponent) < _LARGEST_EXPONENT else None
-
-
 def _difference(level_s: float, effect: float) -> float | None:
-    return -2 * level_s * math.sinh(effect / 2) if abs(effect) < _LARGEST_EXPONENT else None
+    return -2 * level_s * math.sinh(effect / 2) if abs(effect) < LARGEST_EXPONENT else None

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from gputop.perf.paired_stats import CONFIDENCE, Floor, Paired, student, verdict
+from gputop.perf.student import student
+from gputop.perf.verdicts import CONFIDENCE, Floor, Paired, verdict
 from gputop.plan.types import Verdict
 from gputop.results.records import Comparison, Delta
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gputop.perf.paired_stats import COPIES_KNOWN, MIN_ROUNDS_TO_STOP, floor_words
+from gputop.perf.verdicts import COPIES_KNOWN, MIN_ROUNDS_TO_STOP, floor_words
 from gputop.results.ladder import Ladder, LadderEntry
 from gputop.results.records import Comparison, Delta, PlanResult, Window
 

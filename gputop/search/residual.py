@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gputop.perf.paired_stats import CONFIDENCE, student
+from gputop.perf.student import student
+from gputop.perf.verdicts import CONFIDENCE
 from gputop.results.search_space import FEATURES
 from gputop.search.menu import Cell, Menu
 from gputop.search.prediction import feature_value

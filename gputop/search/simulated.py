@@ -11,14 +11,14 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gputop.perf import paired_stats
+from gputop.perf import verdicts
 from gputop.results.records import Delta
 from gputop.search.measurer import Fault, Paired, Trial
 from gputop.search.menu import Cell, Table
 
 ROUNDS = 20
 """That a window is said to have: enough for a verdict."""
-COPIES = paired_stats.Floor(paired_stats.MIN_FLOOR, paired_stats.MIN_FLOOR)
+COPIES = verdicts.Floor(verdicts.MIN_FLOOR, verdicts.MIN_FLOOR)
 """What copies of one plan are said to differ by."""
 HALF_WIDTH_SDS = 2.58
 """Of a 99 % interval."""
@@ -84,8 +84,8 @@ class SimulatedDevice:
 
 def _delta(name: str, a_s: float, b_s: float, half_width: float) -> Delta:
     effect = math.log(a_s / b_s)
-    pair = paired_stats.Paired(effect, effect - half_width, effect + half_width, ROUNDS)
-    verdict, why = paired_stats.verdict(pair, COPIES)
+    pair = verdicts.Paired(effect, effect - half_width, effect + half_width, ROUNDS)
+    verdict, why = verdicts.verdict(pair, COPIES)
     return Delta(
         phase=name,
         a_s=a_s,

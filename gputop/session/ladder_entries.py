@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gputop.perf import paired_stats
+from gputop.perf import paired_stats, verdicts
 from gputop.plan.types import KernelChoice, Plan, Rung
 from gputop.results.ladder import LadderEntry, PredictedGain
 from gputop.results.records import Breakdown, Gate, Tuned
@@ -153,7 +153,7 @@ def _against_first(first: LadderMeasurement, climb: LadderMeasurement) -> dict[s
     }
 
 
-def _per_sequence(a: LadderMeasurement, b: LadderMeasurement) -> paired_stats.Paired:
+def _per_sequence(a: LadderMeasurement, b: LadderMeasurement) -> verdicts.Paired:
     """b against a, by the time of one sequence."""
     return paired_stats.paired(_sequence_s(a), _sequence_s(b))
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from gputop.backends.base import Say
 from gputop.model.workloads import label
-from gputop.perf import paired_stats
+from gputop.perf import paired_stats, verdicts
 from gputop.plan.types import Plan
 from gputop.results.ladder import Ladder
 from gputop.results.records import Gate
@@ -166,7 +166,7 @@ def _enough(bench: SessionContext, lanes: Sequence[LaneSamples]) -> str:
     if len(lanes) == 1:
         return "one plan: spread narrow enough" if paired_stats.enough_for_one(lanes[0].device_s) else ""
     narrow = all(
-        paired_stats.narrow_enough(
+        verdicts.narrow_enough(
             paired_stats.paired(before.device_s, lane.device_s),
             bench.noise.floor(before.lane.plan.word, "device").apart,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from gputop.perf import paired_stats
+from gputop.perf import paired_stats, verdicts
 from gputop.plan.types import Plan, Step, Verdict
 from gputop.results.records import Comparison, Delta
 from gputop.session.aa_noise import NoiseFloors
@@ -114,7 +114,7 @@ def sentence(comparison: Comparison) -> str:
         return f"{names}: nothing measured of both."
     ratio = ratio_within(delta.ratio, delta.ratio_lo, delta.ratio_hi)
     why = f": {delta.status}" if delta.status else ""
-    floor = paired_stats.floor_words(delta.aa_floor)
+    floor = verdicts.floor_words(delta.aa_floor)
     aside = "" if floor in why else f" ({floor})"
     return f"{names}: {seconds(delta.a_s)} -> {seconds(delta.b_s)}, {ratio}, {delta.verdict}{why}{aside}"
 
@@ -136,13 +136,13 @@ def unresolved(clock_s: float, *lanes: list[float]) -> str:
     return f"shorter than {TIMER_STEPS} steps of the timer" if short else ""
 
 
-def judged(pair: paired_stats.Paired, floor: paired_stats.Floor, too_short: str) -> tuple[Verdict, str]:
+def judged(pair: verdicts.Paired, floor: verdicts.Floor, too_short: str) -> tuple[Verdict, str]:
     """Verdict and why, of a window's pair as of a ladder's. `too_short`: by `unresolved`."""
-    return ("UNRESOLVED", too_short) if too_short else paired_stats.verdict(pair, floor)
+    return ("UNRESOLVED", too_short) if too_short else verdicts.verdict(pair, floor)
 
 
 def _delta(
-    name: str, a: list[float], b: list[float], floor: paired_stats.Floor, too_short: str, note: str
+    name: str, a: list[float], b: list[float], floor: verdicts.Floor, too_short: str, note: str
 ) -> Delta:
     pair, difference = paired_stats.paired(a, b), paired_stats.paired_difference(a, b)
     verdict, why = judged(pair, floor, too_short)

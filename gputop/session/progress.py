@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, isfinite
 
-from gputop.perf.paired_stats import Paired
+from gputop.perf.verdicts import Paired
 from gputop.util.units import ratio, ratio_within, seconds
 
 SoFar = Callable[[], str]

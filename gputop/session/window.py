@@ -10,7 +10,7 @@ from typing import Literal
 
 from gputop.backends.base import Say
 from gputop.model.workloads import label
-from gputop.perf import paired_stats
+from gputop.perf import paired_stats, verdicts
 from gputop.plan.types import Plan
 from gputop.results.records import Ceilings, Comparison, PlanResult, Row, Window
 from gputop.session import aa_runs, interference, paired_comparison
@@ -132,7 +132,7 @@ def _sample(
     def enough() -> str:
         if not (pinned.lane.gate.ok and current.lane.gate.ok):
             return GATE_FAILED
-        narrow = paired_stats.narrow_enough(
+        narrow = verdicts.narrow_enough(
             paired_stats.paired(pinned.device_s, current.device_s), floor.apart
         ) and all(
             paired_stats.paired(pinned.device_s, copy.device_s).half_width <= bench.noise.copies_known

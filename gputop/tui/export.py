@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
-from gputop.perf.paired_stats import floor_words
+from gputop.perf.verdicts import floor_words
 from gputop.results.export import phase_csv, phase_json
 from gputop.results.phase_facts import totals_of
 from gputop.results.records import Comparison, Delta, Gate, Row, Window

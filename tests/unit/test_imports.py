@@ -46,7 +46,7 @@ def among(modules: frozenset[str], packages: tuple[str, ...]) -> list[str]:
 @pytest.mark.parametrize(
     ("module", "forbidden"),
     [
-        ("gputop.tui.app", (*MEASURING, *GPU)),
+        ("gputop.tui.app", (*MEASURING, *GPU, "numpy", "plotext")),
         ("gputop.ipc.client", (*MEASURING, *GPU, *SCREEN)),
         ("gputop.ipc.worker", ("gputop.ipc.client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
         ("gputop.fleet.pairs", (*MEASURING, *GPU, *SCREEN, *DASK, "gputop.cli")),

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from gputop.backends.base import Prepared
-from gputop.perf.paired_stats import Paired
+from gputop.perf.verdicts import Paired
 from gputop.phases import rungs
 from gputop.plan.types import Plan, PlanRequest, Prediction
 from gputop.results import recording

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.perf.paired_stats import student
+from gputop.perf.student import student
 from gputop.results.meta_analysis import pool
 from gputop.results.records import Comparison, Delta
 

@@ -12,21 +12,23 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gputop.perf.paired_stats import (
-    MIN_FLOOR,
     MIN_ROUNDS,
-    MIN_ROUNDS_TO_STOP,
-    WIDEST_SAME,
-    Floor,
-    Paired,
     Summary,
     aa_floor,
     enough_for_one,
-    narrow_enough,
     order,
     paired,
     paired_difference,
     same_within,
     summarize,
+)
+from gputop.perf.verdicts import (
+    MIN_FLOOR,
+    MIN_ROUNDS_TO_STOP,
+    WIDEST_SAME,
+    Floor,
+    Paired,
+    narrow_enough,
     verdict,
 )
 

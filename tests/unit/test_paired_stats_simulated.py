@@ -11,18 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gputop.perf.paired_stats import (
-    MIN_FLOOR,
-    MIN_ROUNDS,
-    Floor,
-    Paired,
-    aa_floor,
-    narrow_enough,
-    order,
-    paired,
-    same_within,
-    verdict,
-)
+from gputop.perf.paired_stats import MIN_ROUNDS, aa_floor, order, paired, same_within
+from gputop.perf.verdicts import MIN_FLOOR, Floor, Paired, narrow_enough, verdict
 
 Floats = NDArray[np.float64]
 Lanes = tuple[Floats, Floats]

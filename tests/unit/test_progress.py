@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.perf.paired_stats import Paired
+from gputop.perf.verdicts import Paired
 from gputop.session.progress import RoundBudget, ratio_so_far, round_words
 
 BUDGET = RoundBudget(budget_s=4.0, least_rounds=8)

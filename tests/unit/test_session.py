@@ -18,9 +18,10 @@ from gputop.backends.base import PhaseTimes
 from gputop.backends.cpu import machine
 from gputop.backends.cpu.prepared import CpuPrepared
 from gputop.model.workloads import parse_workload
-from gputop.perf.paired_stats import Floor, Paired, paired
-from gputop.perf.paired_stats import verdict as verdict_of
+from gputop.perf.paired_stats import paired
 from gputop.perf.roofline import TERMS
+from gputop.perf.verdicts import Floor, Paired
+from gputop.perf.verdicts import verdict as verdict_of
 from gputop.plan.plan_string import parse_word
 from gputop.plan.types import PlanRequest, Site, Step, Task, View
 from gputop.planner.resolver import Resolver

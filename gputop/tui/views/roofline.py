@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from math import ceil, floor, hypot, log10
 from typing import Any, ClassVar, Literal
 
-import plotext
 from rich.style import Style
 from rich.text import Text
 from textual import events
@@ -52,8 +52,15 @@ REACH_CELLS = 4.0
 OFFSETS = ((2, 0), (-1, 0), (0, -1), (0, 1), (2, -1), (2, 1), (-1, -1), (-1, 1))
 """Where a label may stand beside its point; a negative column means to its left."""
 
-# The library clamps a figure to the terminal's size, and under a test there is none.
-plotext.terminal.limit(False, False)
+
+@cache
+def library() -> Any:
+    """Return plotext, loaded with the first drawing: a screen without this view need not wait for it."""
+    import plotext
+
+    # It clamps a figure to the terminal's size, and under a test there is none.
+    plotext.terminal.limit(False, False)
+    return plotext
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +202,10 @@ def draw_plane(
     `before` are the pinned plan's points, joined with the current ones; `path` is the selected phase on its
     way up the ladder.
     """
-    figure: Any = plotext.figure
+    figure: Any = library().figure
     figure.clear()
     figure.plot_size(geometry.width, geometry.height)
-    plotext.add_theme("gputop", text=_pixel(MUTED), grid=_pixel(GRID))
+    library().add_theme("gputop", text=_pixel(MUTED), grid=_pixel(GRID))
     figure.theme("gputop")
     for axis, (low, high) in (("x", geometry.limits.x), ("y", geometry.limits.y)):
         decades = list(range(ceil(low), floor(high) + 1))
@@ -235,7 +242,7 @@ def draw_plane(
         if point.name in labels:
             x, y = geometry.data(*labels[point.name])
             color = EXCESS_MOST if is_selected else TEXT
-            figure.draw(figure.text(x, y, plotext.colorize(point.name, _pixel(color))))
+            figure.draw(figure.text(x, y, library().colorize(point.name, _pixel(color))))
     return Text.from_ansi(figure.build().string())
 
 
@@ -248,12 +255,12 @@ def _slope(bandwidth: float, top: float, limits: Limits) -> tuple[tuple[float, f
 
 def _line(figure: Any, ends: tuple[tuple[float, float], ...], color: str) -> None:
     xs, ys = [x for x, _ in ends], [y for _, y in ends]
-    figure.draw(figure.signal(xs, ys, marker=plotext.marker("braille", pixel=_pixel(color))).lines())
+    figure.draw(figure.signal(xs, ys, marker=library().marker("braille", pixel=_pixel(color))).lines())
 
 
 def _mark(figure: Any, point: Point, mark: str, color: str) -> None:
     x, y = log10(point.intensity), log10(point.rate)
-    figure.draw(figure.signal([x], [y], marker=plotext.marker(mark, pixel=_pixel(color))))
+    figure.draw(figure.signal([x], [y], marker=library().marker(mark, pixel=_pixel(color))))
 
 
 def _label(figure: Any, geometry: Geometry, text: str, y: float, color: str) -> None:
@@ -262,11 +269,11 @@ def _label(figure: Any, geometry: Geometry, text: str, y: float, color: str) -> 
     start = column - len(text)
     if geometry.holds(start, line + 1):
         x, below = geometry.data(start, line + 1)
-        figure.draw(figure.text(x, below, plotext.colorize(text, _pixel(color))))
+        figure.draw(figure.text(x, below, library().colorize(text, _pixel(color))))
 
 
 def _pixel(color: str) -> Any:
-    return plotext.pixel(tuple(int(color[i : i + 2], 16) for i in (1, 3, 5)))
+    return library().pixel(tuple(int(color[i : i + 2], 16) for i in (1, 3, 5)))
 
 
 def _tick(value: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.style import Style
 from rich.text import Text
 
-from gputop.perf.paired_stats import floor_words
+from gputop.perf.verdicts import floor_words
 from gputop.results.records import Comparison, Delta
 from gputop.tui.palette import BAD, CURRENT, MUTED, PINNED, TEXT, VERDICTS
 from gputop.tui.state import State
