@@ -41,7 +41,7 @@ async def test_after_a_wrong_answer_another_choice_measures_again(running: Runni
 
 
 async def test_the_workers_death_costs_one_window(running: Running) -> None:
-    async with running(size=(140, 45)) as (app, pilot, client):
+    async with running(size=(140, 45), own=True) as (app, pilot, client):
         client.die_next = True
         client.may_restart.clear()
         client.release()
@@ -54,7 +54,7 @@ async def test_the_workers_death_costs_one_window(running: Running) -> None:
 
 
 async def test_a_worker_that_keeps_dying_is_left_until_asked(running: Running) -> None:
-    async with running() as (_app, pilot, client):
+    async with running(own=True) as (_app, pilot, client):
         client.die_always = True
         client.release()
         await until_shown(pilot, "✖ worker lost")
@@ -122,7 +122,7 @@ async def test_a_gate_that_fails_at_export_writes_nothing(running: Running, tmp_
 
 async def test_without_colour_marks_still_tell(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    async with running(size=(140, 45)) as (app, pilot, _):
+    async with running(size=(140, 45), own=True) as (app, pilot, _):
         await pilot.press("g", "down", "enter")
         shown = await until_shown(pilot, "▲ cpu-blas → cpu-threads")
         for mark in ("▸ cpu-threads", "◆ cpu-blas", "× torch-eager", "dram", "compute", "▲", "█"):

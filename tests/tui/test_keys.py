@@ -374,7 +374,7 @@ async def test_help_opens_at_the_focused_pane(running: Running) -> None:
 
 
 async def test_q_quits_and_the_sampler_is_gone(running: Running) -> None:
-    async with running() as (app, pilot, _):
+    async with running(own=True) as (app, pilot, _):
         await pilot.press("q")
         await until(pilot, lambda: not app.is_running, "the end")
     assert not app._sampler.is_alive()

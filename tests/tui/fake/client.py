@@ -63,6 +63,12 @@ class ReplayedClient:
         self._last: tuple[PlanRequest, PlanRequest | None] | None = None
         self._go_on = threading.Event()
 
+    def behave(self) -> None:
+        """Neither die nor wait nor fail any more."""
+        self.die_next = self.die_always = self.check_fails = False
+        self.may_restart.set()
+        self.release()
+
     def hold(self) -> None:
         """Let no window end, not even a plan's first, until `release`."""
         self._held = True
@@ -86,6 +92,8 @@ class ReplayedClient:
     ) -> Opened:
         if on_progress is not None:
             on_progress("measuring ceilings")
+        self.calls.clear()
+        self.windows, self._last = 0, None
         self.calls.append(f"open {backend} {workload.name}")
         return _through(
             Opened(id=1, device=DEVICE, workload=workload, rungs=RUNGS, default_rung="cpu-blas"), Opened
