@@ -144,8 +144,20 @@ def health_text(state: State, width: int) -> Text:
 class DeviceLine(CachedStatic):
     """The first line, beside the names of the views."""
 
+    _shows: tuple[State, float] | None = None
+
     def show(self, state: State, now_s: float) -> None:
-        self.put(who_line(state, max(1, self.content_size.width), now_s))
+        self._shows = state, now_s
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Draw for the new width: it changes with the view too, whose name is written out."""
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._shows is not None:
+            state, now_s = self._shows
+            self.put(who_line(state, max(1, self.content_size.width), now_s))
 
 
 class HealthLine(CachedStatic):
