@@ -9,6 +9,8 @@ mean of those seen.
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -97,9 +99,7 @@ def feature_value(features: Features, name: str) -> float | None:
 @cache
 def can_learn() -> bool:
     """Whether scikit-learn is installed."""
-    from importlib.util import find_spec
-
-    return find_spec("sklearn") is not None
+    return importlib.util.find_spec("sklearn") is not None
 
 
 def _design(menu: Menu, cells: Sequence[Cell]) -> Floats:
@@ -131,6 +131,12 @@ def _feature_columns(candidates: Sequence[SpaceCandidate]) -> list[Floats]:
         filled = np.array([known.mean() if value is None else value for value in values])
         columns.append((filled - known.mean()) / known.std())
     return columns
+
+
+def load() -> None:
+    """Import what forecasts need, before anything is measured: one that ^C cuts short can't be repeated."""
+    if can_learn():
+        importlib.import_module("sklearn.gaussian_process")
 
 
 def _regressed(design: Floats, rows: list[int], residuals: Floats) -> tuple[Floats, Floats]:

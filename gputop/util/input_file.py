@@ -100,7 +100,8 @@ def files_below(folder: str | Path, what: str, most: int) -> list[Path]:
     """Return every regular file below a folder, and every link to one, as paths relative to the folder.
 
     Raise UsageError, naming the folder and the reason, if it or a folder in it can't be read, or if there are
-    more than `most` entries: a folder such as `/` would be walked for minutes.
+    more than `most` entries: a folder such as `/` would be walked for minutes. Hidden folders are skipped: an
+    environment or a repository in a checkout holds thousands of files that nobody means.
     """
     found: list[Path] = []
     seen = 0
@@ -108,6 +109,7 @@ def files_below(folder: str | Path, what: str, most: int) -> list[Path]:
         if not stat.S_ISDIR(os.stat(folder).st_mode):
             raise OSError(errno.ENOTDIR, "it is no folder")
         for parent, folders, names in os.walk(folder, onerror=_raise):
+            folders[:] = [name for name in folders if not name.startswith(".")]
             seen += len(folders) + len(names)
             if seen > most:
                 raise OSError(errno.EFBIG, f"it holds more than {most} files and folders")

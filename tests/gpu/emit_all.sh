@@ -17,7 +17,7 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$(dirname "$0")/../.." || exit 2
 
-missing=$("$python" -c 'from gputop.backends.cuda import available; print(available() or "")') || exit
+missing=$("$python" -c 'from gputop.backends.cuda.availability import available; print(available() or "")') || exit
 [ -z "$missing" ] || { echo "emit_all.sh: $missing" >&2; exit 3; }
 toolkit=$("$python" -m tests.gpu.emitted tools "$out") || exit
 nvcc=$(echo "$toolkit" | head -n 1)

@@ -28,7 +28,7 @@ for part in $parts; do
 done
 python=${PYTHON:-python3}
 case $python in */*) python=$(cd "$(dirname "$python")" && pwd)/$(basename "$python") ;; esac
-missing=$(cd "$(dirname "$0")/../.." && "$python" -c 'from gputop.backends.cuda import available; print(available() or "")') || exit
+missing=$(cd "$(dirname "$0")/../.." && "$python" -c 'from gputop.backends.cuda.availability import available; print(available() or "")') || exit
 [ -z "$missing" ] || { echo "run_all.sh: $missing" >&2; exit 3; }
 mkdir -p "$out"
 out=$(cd "$out" && pwd)

@@ -15,7 +15,7 @@ from tests.tui.screen import text_of, until, until_shown
 from tests.tui.terminal import Program
 from tests.tui.test_recording import app_on, recorded
 
-SHOWN = "▷ 20"
+SHOWN = "▷ evil 20"
 OWNED = re.compile(r"\x1b\]0;owned|\x1b\[31337|\x9b|\u202e")
 EVIL = r"\u001b]0;owned\u0007\u001b[31337Ceee\u009b2J\u202e"
 

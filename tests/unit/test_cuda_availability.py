@@ -133,7 +133,7 @@ def test_beside_an_older_device_the_one_that_kernels_run_on_is_taken(monkeypatch
 
 def test_asking_imports_neither_cupy_nor_torch() -> None:
     code = (
-        "import sys; from gputop.backends.cuda import available; "
+        "import sys; from gputop.backends.cuda.availability import available; "
         "assert not {'cupy', 'torch', 'pynvml'} & set(sys.modules), sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

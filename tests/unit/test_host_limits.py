@@ -83,7 +83,7 @@ def test_a_batch_too_large_for_the_control_group_is_refused_with_the_one_that_fi
     env: dict[str, str],
 ) -> None:
     command = [sys.executable, "-m", "gputop", "run", "--backend", "cpu", "--workload", "mini"]
-    with control_group("memory", {"memory.limit_in_bytes": str(500 << 20)}) as procs:
+    with control_group("memory", {"memory.limit_in_bytes": str(700 << 20)}) as procs:
         run = joining(procs, [*command, "--seconds", "0.1", "--batch"])
         refused = subprocess.run([*run, "512"], env=env, capture_output=True, text=True)
         assert refused.returncode == 2, refused.stderr

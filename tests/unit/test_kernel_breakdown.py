@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gputop.backends.base import PassTimes, PhaseTimes, Trace
+from gputop.perf.paired_stats import paired
 from gputop.plan.types import Dims, LaunchInfo, Plan, PlanRequest, Step
 from gputop.planner.resolver import Resolver
 from gputop.results.breakdown import from_rows
@@ -140,21 +141,21 @@ def test_a_pass_is_host_bound_by_what_it_takes_to_enqueue_or_as_used(
 
 def test_equal_times_in_two_maths_are_the_hosts() -> None:
     a, b = samples(TF32, 8.7e-4, 2.5e-3, 2.4e-3), samples(FP32, 2.3e-3, 2.5e-3, 2.4e-3)
-    pair = paired_comparison.compare(a, b, NoiseFloors(0.003), 1e-6)
+    floors = NoiseFloors(0.003)
+    copies = [1 + 1e-3 * (index % 2) for index in range(12)]
+    for name in ("wall", "device"):
+        floors.add(TF32.word, name, paired(copies, copies))
+    pair = paired_comparison.compare(a, b, floors, 1e-6)
     wall, device = pair.get("wall"), pair.get("device")
     assert wall is not None
     assert device is not None
     assert wall.status == "host-bound: as long in tf32 as in fp32"
     assert "host-bound" not in device.status
-    slower = paired_comparison.compare(a, samples(FP32, 2.3e-3, 4e-3, 2.4e-3), NoiseFloors(0.003), 1e-6).get(
-        "wall"
-    )
+    slower = paired_comparison.compare(a, samples(FP32, 2.3e-3, 4e-3, 2.4e-3), floors, 1e-6).get("wall")
     assert slower is not None
     assert "host-bound" not in slower.status
     other = FP32.change(request=PlanRequest("torch-compile"), peer="torch-compile")
-    apart = paired_comparison.compare(a, samples(other, 2.3e-3, 2.5e-3, 2e-4), NoiseFloors(0.003), 1e-6).get(
-        "wall"
-    )
+    apart = paired_comparison.compare(a, samples(other, 2.3e-3, 2.5e-3, 2e-4), floors, 1e-6).get("wall")
     assert apart is not None
     assert "host-bound" not in apart.status
 

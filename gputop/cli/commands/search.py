@@ -81,6 +81,7 @@ def _run(options: argparse.Namespace) -> int:
     from gputop.cli.terminal import Terminal, print_data
     from gputop.phases import rungs
     from gputop.planner.saved_rungs import check_name
+    from gputop.search import prediction
     from gputop.search.loop import Search
     from gputop.search.menu import menu_of
     from gputop.search.progress import Progress
@@ -101,6 +102,7 @@ def _run(options: argparse.Namespace) -> int:
             raise UsageError(f"No site of {menu.plan} can take another kernel: there is nothing to search.")
         if output.shows_table:
             print_data(*menu_lines(menu, terminal), "")
+        prediction.load()
         kept = open_journal(options.journal, options.resume, menu, bench.opened)
         with kept.journal as journal:
             progress = Progress(menu)
