@@ -60,14 +60,8 @@ def advise(rows: tuple[Row, ...], sites: tuple[SiteModel, ...], near: tuple[Neig
     name = worst_site(rows)
     if name is None or total_s is None:
         return ""
-    worst = timed[name]
-    bound, bound_s = bound_of(worst)
-    spent_s = (bound_s or 0.0) + (excess_s(worst) or 0.0)
-    head = (
-        f"Largest excess: {worst.phase}, {seconds(worst.time_s)}, "
-        f"{significant(spent_s / (bound_s or spent_s))} times its {bound}; {_binds(worst)}."
-    )
-    changes = sorted(_gains(timed, worst.phase, total_s, sites, near), key=lambda change: change.after_s)
+    head = largest_excess(rows)
+    changes = sorted(_gains(timed, name, total_s, sites, near), key=lambda change: change.after_s)
     if not changes:
         return f"{head} No toggle or kernel here is forecast to spend less of it."
     named = ", or ".join(
@@ -75,6 +69,19 @@ def advise(rows: tuple[Row, ...], sites: tuple[SiteModel, ...], near: tuple[Neig
         for change in changes[:MOST_NAMED]
     )
     return f"{head} These would reduce it (forecast of the pass, now {seconds(total_s)}): {named}."
+
+
+def largest_excess(rows: Iterable[Row]) -> str:
+    """Return the sentence on the site with the largest excess and what binds it; empty if there is none."""
+    timed = {row.phase: row for row in _timed(rows)}
+    name = worst_site(timed.values())
+    if name is None:
+        return ""
+    worst = timed[name]
+    bound, bound_s = bound_of(worst)
+    spent_s = (bound_s or 0.0) + (excess_s(worst) or 0.0)
+    times = significant(spent_s / (bound_s or spent_s))
+    return f"Largest excess: {name}, {seconds(worst.time_s)}, {times} times its {bound}; {_binds(worst)}."
 
 
 def worst_site(rows: Iterable[Row]) -> str | None:

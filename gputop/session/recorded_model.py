@@ -16,6 +16,7 @@ from gputop.results.kindred_ceilings import completed
 from gputop.results.ladder import Ladder, LadderEntry
 from gputop.results.recording import Recording
 from gputop.results.records import TOTAL_ROWS, PlanResult, Row, Window
+from gputop.session.advice import largest_excess
 from gputop.session.cost_model import Machine, modelled_s, shipped_facts, site_models
 from gputop.session.ladder_entries import kernels_of
 from gputop.session.timed_site import (
@@ -52,11 +53,12 @@ class RecordedModel:
         return all(row.modelled_s is None for row in rows)
 
     def window(self, window: Window) -> Window:
-        """The window with what today's model says of each row."""
+        """The window with what today's model says of each row and of the largest excess."""
         if not self.needed:
             return window
         lanes = tuple(replace(lane, rows=tuple(self._rows(window, lane))) for lane in window.lanes)
-        return replace(window, lanes=lanes)
+        current = next((lane.rows for lane in lanes if lane.role == "current"), ())
+        return replace(window, lanes=lanes, advice=largest_excess(current))
 
     def ladder(self, ladder: Ladder) -> Ladder:
         """The ladder with what today's model says of each rung, by a window of the same plan."""
