@@ -31,12 +31,13 @@ from gputop.util.errors import UsageError, WorkerLost
 from tests.unit.pretend import pretend_devices
 
 psutil: Any = pytest.importorskip("psutil", reason="Dask is not installed")
-pytest.importorskip("distributed")
+distributed: Any = pytest.importorskip("distributed")
 
 GPUTOP = (sys.executable, "-m", "gputop")
 LOOPS, BLAS = PlanRequest("cpu-loops"), PlanRequest("cpu-blas")
 MEASURE = ("--backend", "cpu", "--workload", "tiny", "--rungs", "cpu-loops,cpu-blas", "--seconds", "0.3")
 GONE_S = 20.0
+ARRIVAL_S = 60.0
 
 needs_two_cores = pytest.mark.skipif(
     not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="needs two cores"
@@ -46,6 +47,9 @@ needs_two_cores = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def local() -> Iterator[LocalFleet]:
     with LocalFleet(cpu_shares(2)) as started:
+        # A command takes the workers that are there.
+        with distributed.Client(started.address) as client:
+            client.wait_for_workers(2, timeout=ARRIVAL_S)
         yield started
 
 
