@@ -52,14 +52,16 @@ async def test_each_save_is_answered_and_the_session_lives(
             source.write_text(text)
 
         saved(right.replace("acc += args->bias[column]", "acc -= args->bias[column]"))
-        shown = await until_shown(pilot, "✖ FAIL")
-        assert "No time is shown for a wrong answer" in shown
+        await until_shown(pilot, "✖ FAIL")
+        await until_shown(pilot, "No time is shown for a wrong answer")
         assert app.state.current is not None
         assert app.state.current.uses == ()
 
         saved(right.replace("float acc = 0.0f;", "flaot acc = 0.0f;"))
-        shown = await until_shown(pilot, "unknown type name 'flaot'")
-        assert "▸    20              flaot acc = 0.0f;" in shown or "flaot acc = 0.0f;" in shown
+        await until_shown(pilot, "unknown type name 'flaot'")
+        # The pane grows with the next drawing.
+        shown = await until_shown(pilot, "flaot acc = 0.0f;")
+        assert any("▸" in line and "flaot acc = 0.0f;" in line for line in shown.splitlines())
 
         saved(right)
         await until_shown(pilot, "✔ PASS")
