@@ -16,6 +16,9 @@ from tests.tui.terminal import Program
 from tests.tui.test_recording import app_on, recorded
 
 SHOWN = "▷ evil 20"
+FOREIGN = re.compile("owned|ee2J")
+WITHOUT_ANY = frozenset({"question_mark", "2", "3", "4", "5", "6"})
+"""Help, and views in which none of it has its place at this size."""
 OWNED = re.compile(r"\x1b\]0;owned|\x1b\[31337|\x9b|\u202e")
 EVIL = r"\u001b]0;owned\u0007\u001b[31337Ceee\u009b2J\u202e"
 
@@ -43,7 +46,7 @@ async def test_the_screen_draws_none_of_it(file: Path, tmp_path: Path) -> None:
             await until(pilot, lambda: app.is_drawn, "its drawing")
             shown = text_of(app)
             assert all(line.isprintable() for line in shown.splitlines())
-            assert "eee" in shown or keys == "question_mark"
+            assert FOREIGN.search(shown) or keys in WITHOUT_ANY
 
 
 @pytest.mark.parametrize("words", [(), ("--csv", "-"), ("--json", "-"), ("--csv", "/dev/null")])

@@ -17,12 +17,11 @@ from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
 from gputop.model.workloads import parse_workload
-from gputop.plan.types import KernelChoice, PlanRequest
 from gputop.tui.app import GputopApp
 from gputop.tui.options import Options
 from gputop.tui.state import VIEWS
 from tests.tui.fake.client import ReplayedClient
-from tests.tui.fake.records import WORKLOAD, WRONG_KERNEL
+from tests.tui.fake.records import WORKLOAD
 from tests.tui.fake.replay_client import RecordingClient
 from tests.tui.screen import Driver, text_of, until, until_shown
 
@@ -112,10 +111,9 @@ async def test_no_color(pictures: SnapshotAssertion, tmp_path: Path, monkeypatch
         assert await settled(app, pilot) == pictures(name="no-color")
 
 
-def canned(tmp_path: Path, request: PlanRequest | None = None) -> GputopApp:
+def canned(tmp_path: Path) -> GputopApp:
     """The canned run under a clock that stands still."""
-    options = Options("cpu", WORKLOAD, request=request)
-    return GputopApp(options, ReplayedClient(tmp_path), clock=lambda: 0.0, update_s=0.02)
+    return GputopApp(Options("cpu", WORKLOAD), ReplayedClient(tmp_path), clock=lambda: 0.0, update_s=0.02)
 
 
 async def paired(pilot: Driver) -> None:
@@ -127,18 +125,5 @@ async def paired(pilot: Driver) -> None:
     await until_shown(pilot, "FASTER")
 
 
-async def failed(pilot: Driver) -> None:
-    app = pilot.app
-    assert isinstance(app, GputopApp)
-    await until_shown(pilot, "gives a wrong answer")
-    await until(pilot, lambda: not app.screen.query_one("#phases").display, "the table put aside")
-    await settled(app, pilot)
-
-
 def test_two_plans_measured_live(snap_compare: Compare, tmp_path: Path) -> None:
     assert snap_compare(canned(tmp_path), terminal_size=(140, 45), run_before=paired)
-
-
-def test_a_failed_gate(snap_compare: Compare, tmp_path: Path) -> None:
-    wrong = PlanRequest("cpu-blas", (), (("w1", KernelChoice(WRONG_KERNEL)),))
-    assert snap_compare(canned(tmp_path, wrong), terminal_size=(100, 30), run_before=failed)

@@ -143,7 +143,9 @@ def test_difference_in_seconds_agrees_in_sign_with_the_effect(rounds: list[tuple
         assert seconds is None or np.sign(seconds) == -np.sign(effect)
     if difference.a_s is not None and difference.b_s is not None:
         assert difference.a_s / difference.b_s == pytest.approx(result.ratio)
-        assert difference.b_s - difference.a_s == pytest.approx(difference.delta_s, abs=1e-9 * difference.a_s)
+        assert difference.b_s - difference.a_s == pytest.approx(
+            difference.delta_s, abs=1e-9 * max(difference.a_s, difference.b_s)
+        )
 
 
 def test_difference_and_ratio_of_exact_times() -> None:
