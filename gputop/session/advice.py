@@ -5,11 +5,10 @@ The excess is over `reach` if that is known: a floor below what one launch takes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from gputop.perf import roofline
 from gputop.plan.toggles import toggle_text
 from gputop.plan.types import Dims, Plan, PlanRequest
 from gputop.planner.plan_views import kernel_flips
@@ -17,6 +16,7 @@ from gputop.planner.resolver import Resolver
 from gputop.results.records import Row
 from gputop.results.row_figures import binds_words, bound_of, excess_s
 from gputop.session.cost_model import SiteModel
+from gputop.session.pass_forecast import pass_s, savings
 from gputop.util.errors import UsageError
 from gputop.util.units import seconds, significant
 
@@ -55,13 +55,11 @@ def neighbours(
 
 def advise(rows: tuple[Row, ...], sites: tuple[SiteModel, ...], near: tuple[Neighbour, ...]) -> str:
     """The line for a plan's rows; empty where nothing was measured by phase or no floor is known."""
-    timed = {row.phase: row for row in _timed(rows)}
-    total_s = next((row.time_s for row in rows if row.phase == "device"), None)
-    name = worst_site(rows)
+    total_s, name = pass_s(rows), worst_site(rows)
     if name is None or total_s is None:
         return ""
     head = largest_excess(rows)
-    changes = sorted(_gains(timed, name, total_s, sites, near), key=lambda change: change.after_s)
+    changes = sorted(_gains(rows, name, total_s, sites, near), key=lambda change: change.after_s)
     if not changes:
         return f"{head} No toggle or kernel here is forecast to spend less of it."
     named = ", or ".join(
@@ -102,18 +100,18 @@ def _binds(row: Row) -> str:
 
 
 def _gains(
-    timed: Mapping[str, Row],
+    rows: tuple[Row, ...],
     worst: str,
     total_s: float,
-    sites: Iterable[SiteModel],
+    sites: tuple[SiteModel, ...],
     near: Iterable[Neighbour],
 ) -> Iterator[Change]:
     """The flips that are forecast to shorten the site with the largest excess, and the pass with it."""
-    measured = [model for model in sites if model.name in timed]
     for word, after in near:
-        saved = {model.name: _saved_s(model, after, timed[model.name]) for model in measured}
-        after_s = total_s - sum(saved.values())
-        if saved[worst] > 0 and after_s > 0 and total_s / after_s >= LEAST_GAIN:
+        found = savings(rows, sites, after)
+        saved_of_worst_s = sum(item.saved_s for item in found if worst in item.sites)
+        after_s = total_s - sum(item.saved_s for item in found)
+        if saved_of_worst_s > 0 and after_s > 0 and total_s / after_s >= LEAST_GAIN:
             yield Change(word, after_s, total_s / after_s)
 
 
@@ -129,15 +127,3 @@ def _flips(catalog: Resolver, plan: Plan, dims: Dims, worst: str) -> Iterator[tu
         for kernel, choice, request in kernel_flips(catalog, plan, dims, site):
             if choice != own and (reaches or kernel.fuses):
                 yield f"{site}:{choice}", request
-
-
-def _saved_s(before: SiteModel, after: Iterable[SiteModel], row: Row) -> float:
-    """Forecast saving of one site and of the gaps before its launches, which a launch's term holds too; its
-    phases may run elsewhere afterwards, in part or fused with others."""
-    phases = set(before.phases)
-    same = [model for model in after if set(model.phases) <= phases]
-    if not same:
-        return 0.0
-    time_s = None if row.time_s is None else row.time_s + (row.gap_s or 0.0)
-    forecast = roofline.forecast(before.terms, [model.terms for model in same], time_s)
-    return forecast.saved_s if forecast else 0.0

@@ -18,6 +18,7 @@ from gputop.planner.resolver import Resolver, plan_dims
 from gputop.results.flip_forecast import FlipForecast, FlipForecasts
 from gputop.results.records import Ceilings, DeviceFacts, Row, Window
 from gputop.session.cost_model import Machine, SiteModel, site_models
+from gputop.session.pass_forecast import pass_s, savings
 from gputop.util.errors import UsageError
 
 COVERED = 0.8
@@ -76,7 +77,7 @@ class FlipForecaster:
 
     def _forecast(self, flip: str, plan: Plan, rows: tuple[Row, ...], after: Plan) -> FlipForecast | None:
         ratio = self._ratio(plan, rows, after)
-        total_s = _total_s(rows)
+        total_s = pass_s(rows)
         if ratio is None or total_s is None:
             return None
         lo, hi = self._around(ratio)
@@ -85,11 +86,11 @@ class FlipForecaster:
     def _ratio(self, plan: Plan, rows: tuple[Row, ...], after: Plan) -> float | None:
         """Return the time before / the time after as the model sees it; None for what it has no terms of."""
         before_models, after_models = self._model(plan), self._model(after)
-        total_s = _total_s(rows)
+        total_s = pass_s(rows)
         if before_models is None or after_models is None or total_s is None:
             return None
-        after_s = forecast_pass_s(rows, before_models, after_models)
-        return None if after_s is None or after_s <= 0 else total_s / after_s
+        after_s = total_s - sum(item.saved_s for item in savings(rows, before_models, after_models))
+        return None if after_s <= 0 else total_s / after_s
 
     def _model(self, plan: Plan) -> tuple[SiteModel, ...] | None:
         """Return the model of each site of a plan; None for a framework's pass."""
@@ -142,54 +143,3 @@ class FlipForecaster:
             return None, None
         tail = (1 - COVERED) / 2 * (len(errors) - 1)
         return ratio * exp(errors[floor(tail)]), ratio * exp(errors[ceil(len(errors) - 1 - tail)])
-
-
-def forecast_pass_s(
-    rows: Iterable[Row], before: Iterable[SiteModel], after: Iterable[SiteModel]
-) -> float | None:
-    """Return the pass after a change, s on the device: what was measured less what the model saves.
-
-    Sites are taken together as far as they share phases: a pruned layer moves work from `w1` to `w1@1`, and a
-    fused kernel from `ln2` and `w1` to `ln2+w1`. If the model is above the measured time of such sites, its
-    saving is scaled down with it. None if the pass was not timed.
-    """
-    rows = tuple(rows)
-    total_s = _total_s(rows)
-    if total_s is None:
-        return None
-    timed_s = {row.phase: (row.time_s or 0.0) + (row.gap_s or 0.0) for row in rows if row.time_s}
-    saved_s = 0.0
-    for old, new in _groups(tuple(before), tuple(after)):
-        time_s = sum(timed_s.get(model.name, 0.0) for model in old)
-        was_s, will_be_s = _modelled_s(old), _modelled_s(new)
-        if time_s and was_s and will_be_s is not None:
-            saved_s += (was_s - will_be_s) * min(1.0, time_s / was_s)
-    return total_s - saved_s
-
-
-def _modelled_s(models: Iterable[SiteModel]) -> float | None:
-    """Return the model's time of sites that run one after the other; None if it has none of one of them."""
-    times = [model.terms.modelled_s for model in models]
-    known = [time_s for time_s in times if time_s is not None]
-    return sum(known) if len(known) == len(times) else None
-
-
-Group = tuple[tuple[SiteModel, ...], tuple[SiteModel, ...]]
-
-
-def _groups(before: tuple[SiteModel, ...], after: tuple[SiteModel, ...]) -> Iterator[Group]:
-    """Yield (sites before, sites after) that do the same phases, as small as can be."""
-    phases: list[set[str]] = []
-    for model in (*before, *after):
-        touched = [group for group in phases if group & set(model.phases)]
-        phases = [group for group in phases if group not in touched]
-        phases.append(set(model.phases).union(*touched))
-    for group in phases:
-        yield (
-            tuple(model for model in before if group & set(model.phases)),
-            tuple(model for model in after if group & set(model.phases)),
-        )
-
-
-def _total_s(rows: tuple[Row, ...]) -> float | None:
-    return next((row.time_s for row in rows if row.phase == "device"), None)

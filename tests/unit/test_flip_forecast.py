@@ -9,7 +9,8 @@ import pytest
 
 from gputop.plan.types import PlanRequest
 from gputop.session import flip_forecast
-from gputop.session.flip_forecast import COVERED, FEWEST_STEPS, FlipForecaster, forecast_pass_s
+from gputop.session.flip_forecast import COVERED, FEWEST_STEPS, FlipForecaster
+from gputop.session.pass_forecast import savings
 from gputop.session.replay import Replay
 from gputop.util.errors import UsageError
 
@@ -60,8 +61,9 @@ def test_a_plan_is_forecast_to_take_as_long_as_itself(replay: Replay) -> None:
         plan = replay._find(PlanRequest(word))
         rows, models = made._rows[word], made._model(plan)
         assert models is not None
-        device_s = next(row.time_s for row in rows if row.phase == "device")
-        assert forecast_pass_s(rows, models, models) == pytest.approx(device_s)
+        found = savings(rows, models, models)
+        assert found
+        assert [item.saved_s for item in found] == [0.0] * len(found)
 
 
 def test_work_that_is_gone_saves_no_more_than_it_took(replay: Replay) -> None:
@@ -71,20 +73,33 @@ def test_work_that_is_gone_saves_no_more_than_it_took(replay: Replay) -> None:
     (w2,) = (model for model in models if model.name == "w2")
     others = tuple(model for model in models if model is not w2)
     row = next(row for row in made._rows["naive"] if row.phase == "w2")
-    total = next(row for row in made._rows["naive"] if row.phase == "device")
     # A measured time below the model's: its saving is scaled down to it.
-    rows = (total, replace(row, time_s=1e-9, gap_s=None))
-    gone = forecast_pass_s(rows, models, others)
-    assert gone is not None
-    assert total.time_s is not None
-    assert total.time_s - gone == pytest.approx(1e-9, rel=1e-3)
+    (gone,) = savings((replace(row, time_s=1e-9, gap_s=None),), models, others)
+    assert gone.sites == ("w2",)
+    assert gone.saved_s == pytest.approx(1e-9, rel=1e-3)
 
 
 def test_a_pass_that_was_not_timed_has_no_forecast(replay: Replay) -> None:
     made = forecaster(replay)
     models = made._model(replay._find(GRAPH))
     assert models is not None
-    assert forecast_pass_s((), models, models) is None
+    assert savings((), models, models) == ()
+
+
+def test_what_a_pruned_layer_still_does_counts_with_what_it_did(replay: Replay) -> None:
+    """Without pruning the last layer's `w1@1` is one more `w1`: the change is of one launch, not of all."""
+    made = forecaster(replay)
+    plan = replay._find(GRAPH)
+    whole = made._resolve(plan.request.with_set("prune", "off"))
+    before, after = made._model(plan), made._model(whole)
+    assert before is not None
+    assert after is not None
+    found = {item.sites: item.saved_s for item in savings(made._rows["graph"], before, after)}
+    (w1,) = (sites for sites in found if "w1" in sites)
+    assert set(w1) == {"w1", "w1@1"}
+    pruned = next(row for row in made._rows["graph"] if row.phase == "w1@1")
+    assert pruned.time_s is not None
+    assert 0 < abs(found[w1]) < pruned.time_s
 
 
 def test_frameworks_are_not_forecast(replay: Replay) -> None:

@@ -14,7 +14,7 @@ from gputop.perf.roofline.floors import (
     sum_floor,
     touched_bytes,
 )
-from gputop.perf.roofline.forecast import Forecast, batched_s, forecast
+from gputop.perf.roofline.forecast import batched_s, saved_s
 from gputop.perf.roofline.launch_terms import (
     LAUNCH_CEILINGS,
     TERMS,
@@ -40,7 +40,6 @@ __all__ = [
     "Fit",
     "Floor",
     "Footprint",
-    "Forecast",
     "LaunchMode",
     "LaunchTerms",
     "Left",
@@ -58,11 +57,11 @@ __all__ = [
     "fit",
     "fits",
     "floor",
-    "forecast",
     "launch_terms",
     "place",
     "place_beside",
     "reach",
+    "saved_s",
     "sum_floor",
     "touched_bytes",
     "what_is_left",

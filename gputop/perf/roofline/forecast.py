@@ -1,43 +1,29 @@
-"""What a change would gain, from the terms before and after it."""
+"""What a change would save, from the terms before and after it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from math import fsum
 
 from gputop.perf.roofline.launch_terms import LaunchTerms
 from gputop.perf.roofline.site_terms import SiteTerms
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """The gain a change should bring; a loss has a negative saving."""
+def saved_s(before: Sequence[SiteTerms], after: Sequence[SiteTerms], time_s: float | None) -> float | None:
+    """Return the seconds that a pass should save if the sites `after` do what the sites `before` did.
 
-    saved_s: float
-    after_s: float
-    gain: float | None
-    """Time before over time after; None where nothing would be left."""
-
-
-def forecast(before: SiteTerms, after: Sequence[SiteTerms], time_s: float | None) -> Forecast | None:
-    """The model's fall when `before` becomes `after`, sites one after the other, taken off the measured
-    time.
-
-    `time_s` holds the gaps, as the terms do. Where the model is above it, the fall is scaled down with it.
-    What is unknown of the first launch on one side is taken as unchanged. None where no term or no time is
-    known.
+    That is the model's fall, sites one after the other. `time_s` is the measured time of those before with
+    their gaps, which the terms hold too. If the model is above it, the fall is scaled down with it. What is
+    unknown of the first launch on one side is taken as unchanged. None if no term or no time is known.
     """
-    if not after or any(site.modelled_s is None for site in after):
+    if not before or any(site.modelled_s is None for site in (*before, *after)):
         return None
-    was = _filled(before, after[0])
-    model_before_s = was.modelled_s
-    model_after_s = fsum(_filled(site, before).modelled_s or 0.0 for site in after)
-    if time_s is None or not model_before_s:
+    was_s = fsum(_filled(site, after[0] if after else site).modelled_s or 0.0 for site in before)
+    will_be_s = fsum(_filled(site, before[0]).modelled_s or 0.0 for site in after)
+    if time_s is None or not was_s:
         return None
-    saved_s = (model_before_s - model_after_s) * min(1.0, time_s / model_before_s)
-    after_s = time_s - saved_s
-    return Forecast(saved_s, after_s, time_s / after_s if after_s > 0 else None)
+    return (was_s - will_be_s) * min(1.0, time_s / was_s)
 
 
 def batched_s(time_s: float, model_s: float, batched_model_s: float) -> float:
