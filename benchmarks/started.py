@@ -19,13 +19,13 @@ GATE = "PASS"
 
 
 @contextmanager
-def calibrated_homes() -> Iterator[dict[str, str]]:
-    """Folders of a user in which the ceilings of the cpu are kept."""
+def calibrated_homes(backend: str = "cpu") -> Iterator[dict[str, str]]:
+    """Folders of a user in which a backend's ceilings are kept."""
     with tempfile.TemporaryDirectory(prefix="gputop-benchmark-") as folder:
         homes = {
             f"XDG_{kind}_HOME": str(Path(folder) / kind) for kind in ("CACHE", "STATE", "DATA", "CONFIG")
         }
-        command = (*GPUTOP, "calibrate", "--backend", "cpu", "--workload", "tiny")
+        command = (*GPUTOP, "calibrate", "--backend", backend, "--workload", "tiny")
         subprocess.run(command, env={**os.environ, **homes}, check=True, capture_output=True)
         yield homes
 

@@ -58,6 +58,8 @@ LOSSES_IN_A_ROW = 3
 """A worker that dies this often without one window between is not started again by itself."""
 FIRST_LOOK_S = 0.5
 """The first window takes a sample or two, so that something stands on the screen soon."""
+FIRST_VERDICT_S = 1.0
+"""Of the first window that pairs a saved kernel with what it would replace; those after it join its verdict."""
 FAREWELL_S = 1.0
 """How long quitting waits for the call under way before the worker is killed."""
 
@@ -155,6 +157,8 @@ class Sampler(threading.Thread):
         """The plan and its site whose kernels are to be listed."""
         self._rebuild: Saved | None = None
         """The user's own kernels that are to be compiled and tried."""
+        self._new_trial: PlanRequest | None = None
+        """The plan with a saved kernel that no window has measured yet."""
         self._next_options: Options | None = None
         """What to open in place of what is open."""
         self._settled: PlanPair | None = None
@@ -415,7 +419,9 @@ class Sampler(threading.Thread):
                 return
             self._under_way = pair
         first_look = self._options.seconds is None and not self._shown
-        seconds = FIRST_LOOK_S if first_look else self._options.seconds
+        new_trial = self._options.seconds is None and pair.current == self._new_trial
+        longest = FIRST_VERDICT_S if new_trial else self._options.seconds
+        seconds = FIRST_LOOK_S if first_look else longest
         try:
             window = self._client.measure(
                 pair.current, pair.pinned, seconds=seconds, first_look=first_look, on_progress=self._say
@@ -431,6 +437,7 @@ class Sampler(threading.Thread):
                 self._under_way = None
         self._losses = 0
         self._shown = True
+        self._new_trial = None
         if window.device.recording or any(not lane.gate.ok for lane in window.lanes):
             self._settle(pair)
         self._post(WindowReady(pair, window))
@@ -518,6 +525,7 @@ class Sampler(threading.Thread):
             if isinstance(error, WorkerLost):
                 raise
             return
+        self._new_trial = report.trial
         self._post(KernelChecked(report, gate))
 
     def _settle(self, pair: PlanPair) -> None:
