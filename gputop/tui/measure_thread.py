@@ -59,7 +59,7 @@ LOSSES_IN_A_ROW = 3
 FIRST_LOOK_S = 0.5
 """The first window takes a sample or two, so that something stands on the screen soon."""
 FIRST_VERDICT_S = 1.0
-"""Of the first window that pairs a saved kernel with what it would replace; those after it join its verdict."""
+"""The first window that pairs a saved kernel with the one before; those after it join its verdict."""
 FAREWELL_S = 1.0
 """How long quitting waits for the call under way before the worker is killed."""
 

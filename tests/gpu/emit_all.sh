@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Every rung of ours as an emitted program, on this machine's GPU: tests/gpu/emit_all.sh FOLDER [RUNG...]
 #
-# For each rung: `gputop emit`, nvcc, the program, `gputop run`, and the program once more. A table then says whether
+# For each rung: `gputop emit` and nvcc, half as many at once as there are cores; then, one after the other, the
+# program, `gputop run`, and the program once more. A table then says whether
 # both print the same logits and how their device times compare; it also stands in FOLDER/summary.txt, and what each
 # step said in a file beside it. A graph is held to 2 % of gputop's device time, other rungs' times are only shown.
 #
@@ -35,12 +36,21 @@ build() {
     (cd "$out" && "$nvcc" $command $flags)
 }
 
+make_program() {
+    gputop emit "$1" --arch "$arch" -o "$out/$1.cu" > "$out/$1.emit.txt" 2>&1 &&
+        build "$out/$1" > "$out/$1.build.txt" 2>&1
+}
+
 for rung in $rungs; do
+    while [ "$(jobs -pr | wc -l)" -ge $((($(nproc) + 1) / 2)) ]; do wait -n; done
+    make_program "$rung" &
+done
+wait
+for rung in $rungs; do
+    [ -x "$out/$rung" ] || continue
     echo "$rung" >&2
-    gputop emit "$rung" --arch "$arch" -o "$out/$rung.cu" > "$out/$rung.emit.txt" 2>&1 &&
-        build "$out/$rung" > "$out/$rung.build.txt" 2>&1 || continue
     "$out/$rung" > "$out/$rung.before.txt" 2>&1
-    gputop run --backend cuda --rung "$rung" --seconds 4 --csv "$out/$rung.csv" > "$out/$rung.run.txt" 2>&1
+    gputop run --backend cuda --rung "$rung" --seconds 2 --csv "$out/$rung.csv" > "$out/$rung.run.txt" 2>&1
     "$out/$rung" > "$out/$rung.after.txt" 2>&1
 done
 # shellcheck disable=SC2086  # rungs are words
