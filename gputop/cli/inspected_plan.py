@@ -127,7 +127,7 @@ def measured_plan(options: argparse.Namespace, request: PlanRequest) -> Inspecte
 
 def recorded_plan(word: str, request: PlanRequest) -> InspectedPlan:
     """Look a plan up in a recording, in the window that pairs it with the rung before."""
-    from gputop.session import Replay
+    from gputop.session.replay import Replay
 
     replay = Replay.open(word)
     return InspectedPlan(

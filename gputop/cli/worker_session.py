@@ -9,7 +9,7 @@ from typing import Self
 from gputop.cli.options import DEFAULT_WORKLOAD, kernels_dir_of, workload_of
 from gputop.cli.terminal import Narrator
 from gputop.ipc.bench import Bench, Result
-from gputop.ipc.client import Client
+from gputop.ipc.connection import Connection
 from gputop.ipc.protocol import Opened
 from gputop.plan.types import PlanRequest
 from gputop.results.records import Window
@@ -31,7 +31,7 @@ class WorkerSession:
         self._workload = workload_of(options)
         self._kernels_dir = kernels_dir_of(options)
         self.narrator = Narrator()
-        self.client = Client(remote=options.remote)
+        self.client = Connection(remote=options.remote)
         self._shown: set[int] = set()
         """Numbers of the recorded windows that were shown."""
 

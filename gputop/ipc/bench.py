@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from gputop.ipc.client import Client
+from gputop.ipc.conversation import Conversation
 from gputop.ipc.protocol import Opened
 from gputop.plan.types import PlanRequest
 from gputop.results.ladder import Ladder
@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 class Bench:
     """The conversation, what the worker opened, and who hears of it."""
 
-    client: Client
+    client: Conversation
     opened: Opened
     note: Say
     """Takes what should be read even after the work is done."""

@@ -10,73 +10,36 @@ import contextlib
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Self, TypeVar
 
 import msgspec
 
 from gputop import __version__
+from gputop.ipc.conversation import Conversation, OnProgress
 from gputop.ipc.log import WorkerLog
 from gputop.ipc.process import WorkerProcess, cause_of_death, worker_command
 from gputop.ipc.protocol import (
     PROTOCOL_VERSION,
     Bye,
-    Calibrate,
-    Calibrated,
-    Check,
-    Checked,
-    ChoicesListed,
     Closing,
     Event,
     Failed,
-    FlipsForecast,
-    ForecastFlips,
     Hello,
-    LadderDone,
-    ListChoices,
-    ListSpace,
     Measure,
     Measured,
     MeasureLadder,
     Open,
     Opened,
     Progress,
-    Rebuild,
-    Rebuilt,
     Request,
-    Resolve,
-    Resolved,
-    SpaceListed,
     Stop,
 )
 from gputop.ipc.ssh_failures import ssh_sentence
-from gputop.plan.choices import PlanView, SiteChoices
-from gputop.plan.types import PlanRequest, Workload
-from gputop.results.flip_forecast import FlipForecasts
-from gputop.results.kernel_report import KernelReport
-from gputop.results.ladder import Ladder
-from gputop.results.records import Ceilings, Gate, Window
-from gputop.results.search_space import SearchSpace
 from gputop.util import thread_limits
 from gputop.util.child_environment import child_environment
 from gputop.util.errors import GateFailed, GputopError, Unavailable, UsageError, WorkerLost
-
-OnProgress = Callable[[str], None]
-ClosingEvent = TypeVar(
-    "ClosingEvent",
-    Opened,
-    Resolved,
-    ChoicesListed,
-    SpaceListed,
-    FlipsForecast,
-    Measured,
-    LadderDone,
-    Checked,
-    Calibrated,
-    Rebuilt,
-)
 
 HANDSHAKE_S = 60.0
 """A cold start over ssh reads a whole Python environment from disk."""
@@ -97,11 +60,8 @@ _ERRORS: Mapping[int, type[GputopError]] = {
 }
 
 
-class Client:
-    """A conversation with a worker that survives the worker.
-
-    One request at a time, from any one thread; `stop`, `kill` and `log` may be used from others meanwhile.
-    """
+class Client(Conversation):
+    """A conversation with a worker process that survives the worker."""
 
     def __init__(
         self,
@@ -134,15 +94,10 @@ class Client:
         self._windows = 0
         self._turn = threading.Lock()
 
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.kill()
+    @property
+    def ready(self) -> bool:
+        """Whether the worker runs and has greeted."""
+        return self.alive and not self._launched
 
     @property
     def alive(self) -> bool:
@@ -200,10 +155,10 @@ class Client:
         return event
 
     def call(self, request: Request, *, on_progress: OnProgress | None = None) -> Closing:
-        """Send a request (its id is stamped here) and wait for its closing event.
+        """Stamp the request's id, send it and wait for its closing event.
 
-        Raise UsageError, Unavailable or GateFailed for what the worker refused; WorkerLost if it died, lost
-        its device or was silent beyond the deadline, and then it is gone: `restart` goes on.
+        Raise WorkerLost if the worker died, lost its device or was silent beyond the deadline: then it is
+        gone.
         """
         with self._turn:
             process = self._process
@@ -223,95 +178,13 @@ class Client:
                 self._last_open = opened_before
                 raise
 
-    def open(
-        self,
-        backend: str,
-        workload: Workload,
-        *,
-        device: str | None = None,
-        kernels_dir: str | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> Opened:
-        request = Open(backend=backend, workload=workload, device=device, kernels_dir=kernels_dir)
-        return self._ask(request, Opened, on_progress)
-
-    def resolve(self, request: PlanRequest) -> PlanView:
-        return self._ask(Resolve(request=request), Resolved, None).view
-
-    def choices(self, request: PlanRequest, site: str) -> SiteChoices:
-        """Return which kernels can serve one site of a plan, and why the others can't."""
-        return self._ask(ListChoices(request=request, site=site), ChoicesListed, None).choices
-
-    def search_space(self, request: PlanRequest, *, on_progress: OnProgress | None = None) -> SearchSpace:
-        """All that a search may choose from at the sites of a plan, priced by the term model."""
-        return self._ask(ListSpace(request=request), SpaceListed, on_progress).space
-
-    def forecast_flips(self, request: PlanRequest) -> FlipForecasts:
-        """What the model expects of the flips of a recorded plan that were not recorded.
-
-        Raise UsageError where plans can be measured: there a flip is tried.
-        """
-        return self._ask(ForecastFlips(request=request), FlipsForecast, None).forecasts
-
-    def measure(
-        self,
-        current: PlanRequest,
-        pinned: PlanRequest | None = None,
-        *,
-        seconds: float | None = None,
-        aa: bool = False,
-        check_phases: bool = False,
-        first_look: bool = False,
-        on_progress: OnProgress | None = None,
-    ) -> Window:
-        request = Measure(
-            current=current,
-            pinned=pinned,
-            seconds=seconds,
-            aa=aa,
-            check_phases=check_phases,
-            first_look=first_look,
-        )
-        return self._ask(request, Measured, on_progress).window
-
-    def measure_ladder(
-        self,
-        requests: Sequence[PlanRequest],
-        *,
-        seconds: float | None = None,
-        check_phases: bool = False,
-        on_progress: OnProgress | None = None,
-    ) -> Ladder:
-        request = MeasureLadder(requests=tuple(requests), seconds=seconds, check_phases=check_phases)
-        return self._ask(request, LadderDone, on_progress).ladder
-
-    def check(self, request: PlanRequest, *, on_progress: OnProgress | None = None) -> Gate:
-        return self._ask(Check(request=request), Checked, on_progress).gate
-
-    def calibrate(self, *, force: bool = False, on_progress: OnProgress | None = None) -> Ceilings:
-        return self._ask(Calibrate(force=force), Calibrated, on_progress).ceilings
-
-    def rebuild(
-        self,
-        request: PlanRequest,
-        site: str | None,
-        changed: Sequence[str] = (),
-        *,
-        on_progress: OnProgress | None = None,
-    ) -> tuple[KernelReport, ...]:
-        """Read the user's own kernels again; a report on each that a changed file is part of."""
-        asked = Rebuild(request=request, site=site, changed=tuple(changed))
-        return self._ask(asked, Rebuilt, on_progress).reports
-
     def stop(self) -> None:
-        """End the window under way; its call returns as usual. From any thread; harmless when idle."""
         if self._process is not None:
             # Where the worker is gone nothing is under way, and `call` says the rest.
             with contextlib.suppress(OSError, ValueError):
                 self._process.send(Stop())
 
     def kill(self) -> None:
-        """End the worker at once, from any thread; a call under way raises WorkerLost."""
         self._launched = False
         if self._process is not None:
             self._process.kill()
@@ -319,7 +192,6 @@ class Client:
             self._process.end(FAREWELL_S)
 
     def restart(self, *, on_progress: OnProgress | None = None) -> Opened | None:
-        """A new worker, opened as the last one was; None when that one had opened nothing."""
         self.kill()
         self.start()
         if self._last_open is None:
@@ -327,7 +199,11 @@ class Client:
         return self._ask(self._last_open, Opened, on_progress)
 
     def close(self) -> None:
-        """Say goodbye and wait for the worker's end. Calling twice is harmless."""
+        self.end_worker()
+        self.log.close()
+
+    def end_worker(self) -> None:
+        """Say goodbye and wait for the worker's end. Harmless without one; `start` begins another."""
         process, self._process = self._process, None
         self._launched = False
         if process is not None:
@@ -336,7 +212,6 @@ class Client:
                 process.send(Bye())
             process.hang_up()
             process.end(FAREWELL_S)
-        self.log.close()
 
     def _new_id(self) -> int:
         self._last_id += 1
@@ -355,15 +230,6 @@ class Client:
             process.send(request)
         except OSError:
             raise self._lost(process, "is gone") from None
-
-    def _ask(
-        self, request: Request, kind: type[ClosingEvent], on_progress: OnProgress | None
-    ) -> ClosingEvent:
-        event = self.call(request, on_progress=on_progress)
-        if not isinstance(event, kind):
-            self.kill()
-            raise WorkerLost(f"The worker answered {type(request).__name__} with {type(event).__name__}.")
-        return event
 
     def _answer(self, process: WorkerProcess, request: Request, on_progress: OnProgress | None) -> Closing:
         """Events of this request until the one that closes it."""

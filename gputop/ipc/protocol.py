@@ -24,6 +24,8 @@ from gputop.util.json_decode import BrokenJson, decode_json
 from gputop.util.printable import printable
 
 PROTOCOL_VERSION = 3
+REPLAY = "replay"
+"""What stands in `Open.backend` for a recording: no backend, as what is served was measured elsewhere."""
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,34 +21,19 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from gputop import __version__
 from gputop.backends import warm_up
+from gputop.ipc.answers import Answering, answer, opened
 from gputop.ipc.protocol import (
     PROTOCOL_VERSION,
+    REPLAY,
     Bye,
-    Calibrate,
-    Calibrated,
-    Check,
-    Checked,
-    ChoicesListed,
     Event,
     Failed,
-    FlipsForecast,
-    ForecastFlips,
     Hello,
-    LadderDone,
-    ListChoices,
-    ListSpace,
-    Measure,
     Measured,
-    MeasureLadder,
     Open,
     Opened,
     Progress,
-    Rebuild,
-    Rebuilt,
     Request,
-    Resolve,
-    Resolved,
-    SpaceListed,
     Stop,
     decode_request,
     encode,
@@ -61,7 +46,6 @@ from gputop.util.startup_trace import mark
 
 if TYPE_CHECKING:
     from gputop.results.records import Window
-    from gputop.session import Replay, Session
 
 PROGRESS_PER_S = 5.0
 PROGRESS_BURST = 5.0
@@ -137,7 +121,7 @@ class _Worker:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._newest: _Job | None = None
         self._budget = _Budget()
-        self._session: Session | Replay | None = None
+        self._session: Answering | None = None
         self._unit = uuid.uuid4().hex
         """Of windows that are pooled: this process and what it prepares."""
         self._served = threading.Event()
@@ -160,7 +144,7 @@ class _Worker:
             return
         threading.Thread(target=self._read, name="requests", daemon=True).start()
         # Loaded while the client gets ready: both are waited for.
-        import gputop.session  # noqa: F401
+        import gputop.session.opening  # noqa: F401
 
         try:
             while (job := self._jobs.get()) is not None:
@@ -229,53 +213,15 @@ class _Worker:
             return Failed(id=request.id, exit_code=WorkerLost.exit_code, message=message)
 
     def _do(self, request: Request, stop: threading.Event, say: Callable[[str], None]) -> Event:
-        match request:
-            case Open():
-                return self._open(request, say)
-            case Resolve():
-                return Resolved(id=request.id, view=self._opened().view(request.request))
-            case ListChoices():
-                choices = self._opened().choices(request.request, request.site)
-                return ChoicesListed(id=request.id, choices=choices)
-            case ListSpace():
-                space = self._opened().search_space(request.request, say)
-                return SpaceListed(id=request.id, space=space)
-            case ForecastFlips():
-                forecasts = self._opened().forecast_flips(request.request)
-                return FlipsForecast(id=request.id, forecasts=forecasts)
-            case Measure():
-                window = self._opened().measure(
-                    request.current,
-                    request.pinned,
-                    seconds=request.seconds,
-                    aa=request.aa,
-                    check_phases=request.check_phases,
-                    first_look=request.first_look,
-                    stop=stop.is_set,
-                    say=say,
-                )
-                return Measured(id=request.id, window=self._pooled(window))
-            case MeasureLadder():
-                ladder = self._opened().measure_ladder(
-                    request.requests,
-                    request.seconds,
-                    stop.is_set,
-                    say,
-                    check_phases=request.check_phases,
-                )
-                return LadderDone(id=request.id, ladder=ladder)
-            case Check():
-                return Checked(id=request.id, gate=self._opened().check(request.request, say))
-            case Calibrate():
-                return Calibrated(id=request.id, ceilings=self._opened().calibrate(request.force, say))
-            case Rebuild():
-                reports = self._opened().rebuild(request.request, request.site, request.changed, say)
-                return Rebuilt(id=request.id, reports=reports)
-            case Stop() | Bye():
-                raise AssertionError("handled by the reader")
+        if isinstance(request, Open):
+            return self._open(request, say)
+        closing = answer(self._opened(), request, stop.is_set, say)
+        if isinstance(closing, Measured):
+            return Measured(id=closing.id, window=self._pooled(closing.window))
+        return closing
 
     def _open(self, request: Open, say: Callable[[str], None]) -> Opened:
-        from gputop.session import REPLAY, open_session
+        from gputop.session.opening import open_session
 
         # A recording takes no memory: where it can't be read, the session before goes on.
         if self._session is not None and request.backend != REPLAY:
@@ -291,14 +237,8 @@ class _Worker:
         if self._session is not None:
             self._session.close()
         self._session = session
-        return Opened(
-            id=request.id,
-            device=session.facts,
-            workload=session.workload,
-            rungs=session.rung_views(),
-            default_rung=session.default_rung,
-            note=" ".join(filter(None, (session.note, "" if request.backend == REPLAY else why_no_cache()))),
-        )
+        no_cache = "" if request.backend == REPLAY else why_no_cache()
+        return opened(request, session, " ".join(filter(None, (session.note, no_cache))))
 
     def _pooled(self, window: Window) -> Window:
         """The window beside earlier ones of its pair. A file that can't be used costs a note."""
@@ -315,7 +255,7 @@ class _Worker:
             return replace(window, notes=(*window.notes, printable(str(error))))
         return replace(window, pooled=pooled)
 
-    def _opened(self) -> Session | Replay:
+    def _opened(self) -> Answering:
         if self._session is None:
             raise UsageError("Nothing is open: the first request must be open.")
         return self._session

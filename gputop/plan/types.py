@@ -365,6 +365,11 @@ class Plan:
         """The plan string, as `compare` takes it and files name it."""
         return str(self.request)
 
+    @property
+    def kernels(self) -> tuple[KernelChoice, ...]:
+        """The kernels of its dispatch, once each, in pass order."""
+        return tuple(dict.fromkeys(choice for _, choice in self.dispatch))
+
     def change(self, **fields: Any) -> Plan:
         return replace(self, **fields)
 

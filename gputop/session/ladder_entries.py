@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gputop.perf import paired_stats, verdicts
-from gputop.plan.types import KernelChoice, Plan, Rung
+from gputop.plan.types import Plan, Rung
 from gputop.results.ladder import LadderEntry, PredictedGain
 from gputop.results.records import Breakdown, Gate, Tuned
 from gputop.session import paired_comparison
@@ -49,11 +49,6 @@ def entries(
     )
 
 
-def kernels_of(plan: Plan) -> tuple[KernelChoice, ...]:
-    """The kernels of its dispatch, once each, in pass order."""
-    return tuple(dict.fromkeys(choice for _, choice in plan.dispatch))
-
-
 def _entry(
     climb: LadderMeasurement,
     earlier: Sequence[LadderMeasurement],
@@ -67,7 +62,7 @@ def _entry(
         number=rung.number,
         kind=rung.kind,
         idea=rung.idea,
-        kernels=tuple(map(str, kernels_of(climb.plan))),
+        kernels=tuple(map(str, climb.plan.kernels)),
         gate=climb.gate,
         binds=climb.binds,
         binds_share=climb.binds_share,

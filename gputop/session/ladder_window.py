@@ -17,7 +17,7 @@ from gputop.results.records import Gate
 from gputop.session import aa_runs, interference, kernel_breakdown, ladder_entries
 from gputop.session.context import SessionContext
 from gputop.session.cost_model import Machine, modelled_s
-from gputop.session.ladder_entries import LadderMeasurement, kernels_of
+from gputop.session.ladder_entries import LadderMeasurement
 from gputop.session.peer_forecast import OwnPlanTiming, peer_forecast
 from gputop.session.prepared_plans import PreparedLane
 from gputop.session.rows import PlanModel, host_bound, timed_sites
@@ -201,7 +201,7 @@ def _climb(
         rung=catalog.rung(plan.rung),
         gate=lane.gate,
         samples=samples,
-        files=tuple(catalog.kernel(choice.kernel).source for choice in kernels_of(plan)),
+        files=tuple(catalog.kernel(choice.kernel).source for choice in plan.kernels),
         tokens=dims.tokens,
         flops=catalog.work(catalog.sites(dims, plan.prune, plan.fold), dims).flops,
     )

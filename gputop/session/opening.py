@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gputop.backends import check_sources
 from gputop.backends.base import Say
 from gputop.plan.types import Workload
 from gputop.session.replay import Replay
@@ -20,6 +19,5 @@ def open_session(
     Unavailable when the device or a library is missing; UsageError for a recording that can't be read.
     """
     if backend == REPLAY:
-        check_sources(REPLAY, kernels_dir)
-        return Replay.open(device)
+        return Replay.open(device, kernels_dir)
     return Session.open(backend, workload, device=device, kernels_dir=kernels_dir, say=say)

@@ -1,4 +1,4 @@
-"""Two sampled lanes to paired differences, phase by phase and whole, and to a sentence."""
+"""Two sampled lanes to paired differences, phase by phase and whole."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from gputop.plan.types import Plan, Step, Verdict
 from gputop.results.records import Comparison, Delta
 from gputop.session.aa_noise import NoiseFloors
 from gputop.session.sampling import LaneSamples
-from gputop.util.units import ratio_within, seconds
 
 TIMER_STEPS = 3
 """A time below this many of the timer's own steps is not resolved."""
@@ -104,19 +103,6 @@ def compare(a: LaneSamples, b: LaneSamples, noise: NoiseFloors, timer_floor_s: f
         if name in b_sites
     ]
     return Comparison(plan_a.word, plan_b.word, 1, tuple(deltas), tuple(sites))
-
-
-def sentence(comparison: Comparison) -> str:
-    """The whole pass in words, always from the first plan to the second."""
-    delta = comparison.get("device")
-    names = f"{comparison.plan_a} -> {comparison.plan_b}"
-    if delta is None or delta.ratio is None:
-        return f"{names}: nothing measured of both."
-    ratio = ratio_within(delta.ratio, delta.ratio_lo, delta.ratio_hi)
-    why = f": {delta.status}" if delta.status else ""
-    floor = verdicts.floor_words(delta.aa_floor)
-    aside = "" if floor in why else f" ({floor})"
-    return f"{names}: {seconds(delta.a_s)} -> {seconds(delta.b_s)}, {ratio}, {delta.verdict}{why}{aside}"
 
 
 def _bound_by_host(delta: Delta, a: Plan, b: Plan) -> Delta:

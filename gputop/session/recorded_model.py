@@ -18,7 +18,6 @@ from gputop.results.recording import Recording
 from gputop.results.records import TOTAL_ROWS, PlanResult, Row, Window
 from gputop.session.advice import largest_excess
 from gputop.session.cost_model import Machine, modelled_s, shipped_facts, site_models
-from gputop.session.ladder_entries import kernels_of
 from gputop.session.timed_site import (
     TimedSite,
     binding_columns,
@@ -131,7 +130,7 @@ class RecordedModel:
         """Whether a lane measured the plan of a rung of the ladder."""
         plan = self._plans[lane.plan]
         same = (lane.rung, plan.batch) == (entry.rung, entry.batch or 1)
-        return same and tuple(map(str, kernels_of(plan))) == entry.kernels
+        return same and tuple(map(str, plan.kernels)) == entry.kernels
 
 
 def remodelled(kept: Recording) -> Recording:

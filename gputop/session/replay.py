@@ -9,11 +9,13 @@ from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any
 
+from gputop.backends import check_sources
 from gputop.perf import paired_stats
 from gputop.plan.choices import PlanView, RungView, SiteChoices
 from gputop.plan.types import Plan, PlanRequest, Workload
 from gputop.planner.resolver import Resolver
 from gputop.results import recording
+from gputop.results.comparison_sentence import sentence
 from gputop.results.flip_forecast import FlipForecasts
 from gputop.results.kernel_report import KernelReport
 from gputop.results.kindred_ceilings import completed
@@ -22,7 +24,6 @@ from gputop.results.recording import Recording
 from gputop.results.records import Ceilings, Delta, DeviceFacts, Gate, PlanResult, Window
 from gputop.results.search_space import SearchSpace
 from gputop.session.flip_forecast import FlipForecaster
-from gputop.session.paired_comparison import sentence
 from gputop.session.recorded_flips import NOT_RECORDED, RecordedFlips
 from gputop.session.recorded_model import RecordedModel
 from gputop.session.rung_ratio import RungPair, pair_of
@@ -44,7 +45,9 @@ class Replay:
     note = ""
     """No device was passed over: a recording was asked for."""
 
-    def __init__(self, kept: Recording) -> None:
+    def __init__(self, kept: Recording, word: str | None = None) -> None:
+        """`word` is what the recording was asked for by, if it was read from a file."""
+        self.word = word
         self._kept = kept
         self._model = RecordedModel(kept)
         self._label = recording.label(kept.header)
@@ -62,12 +65,21 @@ class Replay:
             raise UsageError(f"This {self._label} holds no window: there is nothing to show.")
 
     @classmethod
-    def open(cls, word: str | None) -> Replay:
-        """The recording that `word` means: a shipped one's name, or a file."""
+    def open(cls, word: str | None, kernels_dir: str | None = None) -> Replay:
+        """Read the recording that `word` means: a shipped one's name, or a file.
+
+        Raise UsageError for one that can't be read, and for kernels that nothing would run.
+        """
+        check_sources("replay", kernels_dir)
         if word is None:
             names = ", ".join(recording.shipped()) or "none"
             raise UsageError(f"A recording must be named: --device FILE, or one that is shipped: {names}.")
-        return cls(recording.read(recording.locate(word)))
+        return cls(recording.read(recording.locate(word)), word)
+
+    @property
+    def recording(self) -> Recording:
+        """All that was recorded, as it was read."""
+        return self._kept
 
     @property
     def facts(self) -> DeviceFacts:

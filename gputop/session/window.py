@@ -12,6 +12,7 @@ from gputop.backends.base import Say
 from gputop.model.workloads import label
 from gputop.perf import paired_stats, verdicts
 from gputop.plan.types import Plan
+from gputop.results.comparison_sentence import sentence
 from gputop.results.records import Ceilings, Comparison, PlanResult, Row, Window
 from gputop.session import aa_runs, interference, paired_comparison
 from gputop.session.context import SessionContext
@@ -230,4 +231,4 @@ def _verdict(lanes: Mapping[Role, PreparedLane], comparison: Comparison | None) 
         return "; ".join(
             f"no time for {lane.plan.word}, it fails its gate: {lane.gate.where}" for lane in failed
         )
-    return paired_comparison.sentence(comparison) if comparison else ""
+    return sentence(comparison) if comparison else ""

@@ -18,7 +18,8 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
 from textual.timer import Timer
 
-from gputop.tui.measure_thread import Measurer, MeasureRequest, Sampler
+from gputop.tui.measure_thread import MeasureRequest, Sampler
+from gputop.tui.measurer import Measurer
 from gputop.tui.options import Options
 from gputop.tui.printable_filter import PRINTABLE
 from gputop.tui.screens.main import MainScreen

@@ -8,23 +8,16 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from textual.message import Message
 
-from gputop.ipc.client import OnProgress
-from gputop.ipc.log import WorkerLog
 from gputop.ipc.protocol import Opened
-from gputop.plan.choices import PlanView, SiteChoices
-from gputop.plan.types import PlanRequest, Workload
-from gputop.results import recording
-from gputop.results.flip_forecast import FlipForecasts
-from gputop.results.kernel_report import KernelReport
-from gputop.results.ladder import Ladder
-from gputop.results.records import Ceilings, Gate, Window
+from gputop.plan.choices import PlanView
+from gputop.plan.types import PlanRequest
 from gputop.tui import forecast
+from gputop.tui.measurer import Measurer
 from gputop.tui.messages import (
     CannotOpen,
     CeilingsReady,
@@ -62,65 +55,6 @@ FIRST_VERDICT_S = 1.0
 """The first window that pairs a saved kernel with the one before; those after it join its verdict."""
 FAREWELL_S = 1.0
 """How long quitting waits for the call under way before the worker is killed."""
-
-
-class Measurer(Protocol):
-    """What the sampler needs of a client."""
-
-    log: WorkerLog
-
-    def start(self) -> object: ...
-
-    def open(
-        self,
-        backend: str,
-        workload: Workload,
-        *,
-        device: str | None = None,
-        kernels_dir: str | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> Opened: ...
-
-    def resolve(self, request: PlanRequest) -> PlanView: ...
-
-    def choices(self, request: PlanRequest, site: str) -> SiteChoices: ...
-
-    def measure(
-        self,
-        current: PlanRequest,
-        pinned: PlanRequest | None = None,
-        *,
-        seconds: float | None = None,
-        first_look: bool = False,
-        on_progress: OnProgress | None = None,
-    ) -> Window: ...
-
-    def measure_ladder(
-        self, requests: Sequence[PlanRequest], *, on_progress: OnProgress | None = None
-    ) -> Ladder: ...
-
-    def forecast_flips(self, request: PlanRequest) -> FlipForecasts: ...
-
-    def check(self, request: PlanRequest, *, on_progress: OnProgress | None = None) -> Gate: ...
-
-    def calibrate(self, *, on_progress: OnProgress | None = None) -> Ceilings: ...
-
-    def rebuild(
-        self,
-        request: PlanRequest,
-        site: str | None,
-        changed: Sequence[str] = (),
-        *,
-        on_progress: OnProgress | None = None,
-    ) -> tuple[KernelReport, ...]: ...
-
-    def stop(self) -> None: ...
-
-    def kill(self) -> None: ...
-
-    def restart(self, *, on_progress: OnProgress | None = None) -> Opened | None: ...
-
-    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +196,6 @@ class Sampler(threading.Thread):
 
     def _open(self) -> bool:
         """Open the device and the named plan; return whether there is something to show."""
-        self._say("starting the worker")
         view = None
         try:
             self._client.start()
@@ -280,7 +213,7 @@ class Sampler(threading.Thread):
             self._ladder_asked = not opened.device.recording
             self._forecasts = bool(opened.device.recording)
         self._post(DeviceReady(opened))
-        self._read_recording(self._options)
+        self._read_recording()
         if pair is not None and view is not None:
             self._know(pair.current, view)
         return True
@@ -315,18 +248,13 @@ class Sampler(threading.Thread):
         self._ceilings_asked = False
         self._asked_site = None
         self._post(Reopened(options, opened))
-        self._read_recording(options)
+        self._read_recording()
 
-    def _read_recording(self, options: Options) -> None:
-        """Post all that a recording holds: the worker serves one window at a time, the views want all."""
-        if options.backend != "replay" or options.device is None:
-            return
-        self._ceilings_asked = True
-        try:
-            self._post(RecordingReady(recording.read(recording.locate(options.device))))
-        except GputopError:
-            # The worker has opened it and says what is wrong with it, if it is not gone since.
-            return
+    def _read_recording(self) -> None:
+        """Post all that a recording holds: it is asked for one window at a time, the views want all."""
+        if self._client.recording is not None:
+            self._ceilings_asked = True
+            self._post(RecordingReady(self._client.recording))
 
     def _next_job(self) -> Callable[[], None] | None:
         """Waits until there is something to do; None when the screen is closing."""

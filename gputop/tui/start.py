@@ -1,4 +1,4 @@
-"""From options to a running screen, the worker at work before Textual is loaded."""
+"""From options to a running screen, a worker at work before Textual is loaded if one is needed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 import os
 from typing import TYPE_CHECKING
 
-from gputop.ipc.client import Client
+from gputop.ipc.connection import Connection
 from gputop.ipc.protocol import Open
 from gputop.tui.options import Options
 from gputop.util import thread_limits
@@ -19,10 +19,13 @@ THREADS = 6
 """Of a screen: two that read the worker, one that asks it, Textual's two, and one to spare."""
 
 
-def run_tui(options: Options) -> int:
-    """Run until the user leaves; returns the exit code. A device that can't be had is said on stderr."""
+def run_tui(options: Options, client: Connection | None = None) -> int:
+    """Run until the user leaves; returns the exit code. A device that can't be had is said on stderr.
+
+    `client`: a conversation to go on with; by default a new one.
+    """
     thread_limits.require(THREADS)
-    client = Client(remote=options.remote)
+    client = client or Connection(remote=options.remote)
     try:
         client.launch(
             Open(
@@ -45,8 +48,8 @@ def run_tui(options: Options) -> int:
     return app.return_code or 0
 
 
-def _load(options: Options, client: Client) -> GputopApp:
-    """Takes about as long as the worker needs to open its backend: the two go on side by side."""
+def _load(options: Options, client: Connection) -> GputopApp:
+    """Load the app, which takes about as long as a worker needs to open its backend, meanwhile."""
     # Nothing of what is loaded is garbage: looking for some would take a tenth of the time.
     gc.disable()
     try:

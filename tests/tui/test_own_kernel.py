@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gputop.backends.cpu.own_kernels import why_no_compiler
-from gputop.ipc.client import Client
+from gputop.ipc.connection import Connection
 from gputop.model.workloads import parse_workload
 from gputop.planner.own_kernels.template import template_files
 from gputop.tui.app import GputopApp
@@ -42,7 +42,7 @@ async def test_each_save_is_answered_and_the_session_lives(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     right = source.read_text()
     options = Options("cpu", parse_workload("tiny"), kernels_dir=str(source.parent), seconds=0.2)
-    app = GputopApp(options, Client(log_path=tmp_path / "worker.log"), update_s=0.05)
+    app = GputopApp(options, Connection(log_path=tmp_path / "worker.log"), update_s=0.05)
 
     async with app.run_test(size=(140, 50)) as pilot:
         await until(pilot, lambda: app.state.lane is not None, "a window")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from gputop.ipc.client import Client
+from gputop.ipc.connection import Connection
 from gputop.model.workloads import parse_workload
 from gputop.results.export import phase_csv, read_phase_csv
 from gputop.tui.app import GputopApp
@@ -18,7 +18,7 @@ from tests.tui.screen import table, until, until_shown
 async def test_a_flip_is_paired_and_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     options = Options("cpu", parse_workload("tiny"), seconds=0.3)
-    app = GputopApp(options, Client(log_path=tmp_path / "worker.log"))
+    app = GputopApp(options, Connection(log_path=tmp_path / "worker.log"))
     target = tmp_path / "phases.csv"
     async with app.run_test(size=(140, 45)) as pilot:
         await until(pilot, lambda: app.state.lane is not None and app.state.view is not None, "a window")

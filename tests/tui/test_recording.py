@@ -1,4 +1,4 @@
-"""A recording on the screen, served by a real worker: opened by a key or at the start, and named as one."""
+"""A recording on the screen: opened by a key or at the start, and named as one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.ipc.client import Client
+from gputop.ipc.connection import Connection
 from gputop.model.workloads import parse_workload
 from gputop.plan.types import PlanRequest
 from gputop.results import recorded_plan, recording
@@ -54,7 +54,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def app_on(options: Options, folder: Path) -> GputopApp:
-    return GputopApp(options, Client(log_path=folder / "worker.log"), update_s=0.02)
+    return GputopApp(options, Connection(log_path=folder / "worker.log"), update_s=0.02)
 
 
 async def test_a_recording_is_walked_as_a_device_is_and_says_what_it_is(file: Path, tmp_path: Path) -> None:
@@ -150,7 +150,6 @@ def row_of(shown: str, rung: str) -> str:
 async def test_one_key_opens_the_shipped_recording_and_goes_back(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file stands for its name: the worker is another process and knows what is shipped only."""
     other = recorded(tmp_path / "other.jsonl", "2026-05-06T07:08:09Z")
     monkeypatch.setattr(app_module, "RECORDING", str(other))
     app = app_on(Options("replay", WORKLOAD, device=str(file)), tmp_path)

@@ -22,7 +22,7 @@ from gputop.tui.options import Options
 from gputop.tui.state import VIEWS
 from tests.tui.fake.client import ReplayedClient
 from tests.tui.fake.records import WORKLOAD
-from tests.tui.fake.replay_client import RecordingClient
+from tests.tui.fake.replay_client import FixedForecasts
 from tests.tui.screen import Driver, text_of, until, until_shown
 
 DRAWN_WITH = "8.2.8"
@@ -52,7 +52,7 @@ def pictures(snapshot: SnapshotAssertion) -> SnapshotAssertion:
 
 def app_on_recording(folder: Path, few_colors: bool = False) -> GputopApp:
     options = Options("replay", parse_workload("tiny"), device=str(SMALL))
-    client = RecordingClient(SMALL, folder)
+    client = FixedForecasts(log_path=folder / "worker.log")
     return GputopApp(options, client, clock=lambda: 0.0, update_s=0.02, few_colors=few_colors)
 
 

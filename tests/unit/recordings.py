@@ -21,7 +21,7 @@ from gputop.results import export, recording
 from gputop.results.ladder import Ladder
 from gputop.results.recording import Recording
 from gputop.results.records import Window
-from gputop.session import Replay
+from gputop.session.replay import Replay
 from gputop.tui import state_events, state_keys
 from gputop.tui.options import Options
 from gputop.tui.state import PlanPair, State, TimedWindow

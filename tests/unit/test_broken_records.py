@@ -19,8 +19,8 @@ from gputop.plan.plan_string import parse_word
 from gputop.plan.types import Kernel, Launch, PlanRequest
 from gputop.planner.kernel_checks import broken_kernels, faults
 from gputop.planner.resolver import Resolver
-from gputop.session import Session
 from gputop.session.context import SessionContext
+from gputop.session.session import Session
 from gputop.util.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -50,7 +50,7 @@ def gputop(env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]
 def altered(folder: Path, env: dict[str, str], code: str) -> dict[str, str]:
     """An environment whose `ssh` runs, on this machine, a worker with its session altered by `code`."""
     (folder / "worker.py").write_text(
-        f"import os\nfrom gputop.session import Session\n{code}\n"
+        f"import os\nfrom gputop.session.session import Session\n{code}\n"
         "from gputop.ipc.worker import main\nraise SystemExit(main())\n"
     )
     ssh = folder / "ssh"

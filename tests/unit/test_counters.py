@@ -30,7 +30,7 @@ from gputop.results.counters import (
     keep_counted,
     kept_counted,
 )
-from gputop.session import Replay
+from gputop.session.replay import Replay
 from gputop.util.errors import Unavailable, WorkerLost
 
 FIXED = (

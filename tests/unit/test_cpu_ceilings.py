@@ -18,7 +18,7 @@ from gputop.backends.cpu.backend import CpuBackend
 from gputop.model.workloads import parse_workload
 from gputop.plan.types import PlanRequest
 from gputop.results.records import Ceiling, Ceilings
-from gputop.session import Session
+from gputop.session.session import Session
 from gputop.util import cgroups, host_cpu
 from gputop.util.errors import UsageError
 

@@ -14,7 +14,7 @@ from gputop.backends.cuda.availability import available, open_backend
 from gputop.backends.cuda.runtime.device_warmup import awake
 from gputop.backends.cuda.runtime.devices import Visible, choose, visible_devices
 from gputop.model.workloads import WORKLOADS, parse_workload
-from gputop.session import Session
+from gputop.session.session import Session
 from gputop.util import install_hints
 from gputop.util.errors import Unavailable
 from tests.unit.pretend import pretend_devices, pretend_driver

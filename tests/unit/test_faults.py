@@ -19,7 +19,7 @@ from gputop.model import weights
 from gputop.model.workloads import parse_workload
 from gputop.plan.plan_string import parse_word
 from gputop.plan.types import LAYERNORM_EPS, Dims, Plan, Task, View, WeightView
-from gputop.session import Session
+from gputop.session.session import Session
 
 TINY = parse_workload("tiny")
 Bound = tuple[Call, ...]

@@ -17,7 +17,7 @@ from gputop.model.workloads import parse_workload
 from gputop.plan.types import PlanRequest
 from gputop.results.export import windows_json
 from gputop.results.host_words import quota_words
-from gputop.session import Session
+from gputop.session.session import Session
 from gputop.util import host_cpu
 from gputop.util.errors import WorkerLost
 from gputop.util.host_cpu import CpuTimes, CpuUse

@@ -16,7 +16,7 @@ from gputop.plan.types import PlanRequest
 from gputop.planner.registry import Registry
 from gputop.results.kernel_code import KernelCode, LoopMix, code_lines, opcode_mix
 from gputop.results.recording import locate, read
-from gputop.session import Replay
+from gputop.session.replay import Replay
 from gputop.tui import state_events, state_keys
 from gputop.tui.options import Options
 from gputop.tui.state import PlanPair, State, TimedWindow

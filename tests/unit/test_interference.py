@@ -10,7 +10,8 @@ import pytest
 from gputop.model.workloads import parse_workload
 from gputop.plan.types import PlanRequest
 from gputop.results.records import Health
-from gputop.session import Session, interference
+from gputop.session import interference
+from gputop.session.session import Session
 
 QUIET = Health(sm_clock_hz=1.0e9, power_w=100.0, throttle=(), others=())
 BUSY = Health(

@@ -16,7 +16,7 @@ from gputop.plan.plan_string import parse_word
 from gputop.plan.types import Activation
 from gputop.planner.own_kernels.families import FAMILIES
 from gputop.planner.own_kernels.template import template_files
-from gputop.session import Session
+from gputop.session.session import Session
 from gputop.util.errors import CompileFailed, DeviceLost, UsageError
 
 pytestmark = pytest.mark.skipif(own_kernels.why_no_compiler() is not None, reason="there is no C compiler")

@@ -9,7 +9,7 @@ import pytest
 from gputop.plan.choices import ToggleView
 from gputop.plan.plan_string import parse_word
 from gputop.plan.types import PlanRequest
-from gputop.session import Replay
+from gputop.session.replay import Replay
 from gputop.util.errors import UsageError
 
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from gputop.cli import main
 from gputop.cli.commands.record import chosen
-from gputop.ipc.client import Client
+from gputop.ipc.connection import Connection
 from gputop.ipc.recorder import Recorder, RecordingSettings
 from gputop.model.workloads import WORKLOADS, parse_workload
 from gputop.plan.choices import PlanView, RungView
@@ -43,7 +43,7 @@ from gputop.results.recording import (
     parse,
 )
 from gputop.results.records import Gate
-from gputop.session import Replay
+from gputop.session.replay import Replay
 from gputop.util.errors import UsageError
 from gputop.util.output_file import LineFile
 from tests.unit.test_protocol import values
@@ -98,9 +98,9 @@ def kept(file: Path) -> Recording:
 
 
 @pytest.fixture(scope="module")
-def client(file: Path) -> Iterator[Client]:
-    """A worker that has the recording open."""
-    with Client() as client:
+def client(file: Path) -> Iterator[Connection]:
+    """A conversation with the recording."""
+    with Connection() as client:
         client.open("replay", WORKLOADS[0], device=str(file))
         yield client
 
@@ -149,7 +149,7 @@ def test_what_can_not_be_recorded_is_kept_with_why_and_the_rest_goes_on(
         f"#!{sys.executable}\n"
         "import os\n"
         "from gputop.util.errors import Unavailable\n"
-        "from gputop.session import Session\n"
+        "from gputop.session.session import Session\n"
         "own = Session.check\n"
         "def check(self, request, say):\n"
         "    if request.rung == 'cpu-transposed':\n"
@@ -383,7 +383,7 @@ def test_without_a_terminal_it_prints_the_ladder_and_the_phases_and_says_what_th
     assert re.search(r"^w2 ", out, re.MULTILINE)
 
 
-def test_a_worker_serves_it_as_it_serves_a_device(client: Client, file: Path, kept: Recording) -> None:
+def test_it_answers_as_a_device_does(client: Connection, file: Path, kept: Recording) -> None:
     opened = client.open("replay", WORKLOADS[0], device=str(file))
     assert opened.workload == kept.header.workload
     assert opened.device.recording == recording.label(kept.header)
@@ -404,7 +404,7 @@ def test_a_worker_serves_it_as_it_serves_a_device(client: Client, file: Path, ke
     assert "nothing is measured here" in ladder.notes[0]
 
 
-def test_a_difference_is_shown_only_where_both_ran_in_one_window(client: Client) -> None:
+def test_a_difference_is_shown_only_where_both_ran_in_one_window(client: Connection) -> None:
     alone = client.measure(PlanRequest("cpu-pruned"), PlanRequest("cpu-loops"))
     assert [lane.plan for lane in alone.lanes] == ["cpu-pruned"]
     assert alone.comparison is None
@@ -415,7 +415,7 @@ def test_a_difference_is_shown_only_where_both_ran_in_one_window(client: Client)
         client.measure(PlanRequest("cpu-blas"), aa=True)
 
 
-def test_a_plan_that_was_not_recorded_is_refused_with_what_was(client: Client) -> None:
+def test_a_plan_that_was_not_recorded_is_refused_with_what_was(client: Connection) -> None:
     view = client.resolve(PlanRequest("cpu-blas", (("threads", "1"),)))
     assert view.word == "cpu-blas"
     threads = next(toggle for toggle in view.toggles if toggle.name == "threads")
@@ -429,7 +429,7 @@ def test_a_plan_that_was_not_recorded_is_refused_with_what_was(client: Client) -
         client.measure(PlanRequest("cpu-folded"))
 
 
-def test_a_recording_that_can_not_be_read_leaves_what_was_open(client: Client, file: Path) -> None:
+def test_a_recording_that_can_not_be_read_leaves_what_was_open(client: Connection, file: Path) -> None:
     with pytest.raises(UsageError, match="no recording"):
         client.open("replay", WORKLOADS[0], device="none")
     assert client.resolve(PlanRequest("cpu-blas")).word == "cpu-blas"

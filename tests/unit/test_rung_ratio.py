@@ -12,7 +12,7 @@ from gputop.results import recording
 from gputop.results.ladder import LadderEntry
 from gputop.results.recording import Recording
 from gputop.results.records import Gate, PlanResult, Window
-from gputop.session import Replay
+from gputop.session.replay import Replay
 from gputop.session.rung_ratio import RungPair, pair_of
 from gputop.util import units
 

@@ -30,7 +30,7 @@ FAULTY = """
 import os
 from dataclasses import replace
 from gputop.backends.cpu import kernels
-from gputop.session import Session
+from gputop.session.session import Session
 
 honest, blas = Session.measure, kernels.TABLE["cpu_blas_attention"]
 kernels.TABLE["cpu_blas_attention"] = lambda *operands: blas(*operands)[:-1]

@@ -25,12 +25,15 @@ from gputop.perf.verdicts import verdict as verdict_of
 from gputop.plan.plan_string import parse_word
 from gputop.plan.types import PlanRequest, Site, Step, Task, View
 from gputop.planner.resolver import Resolver
+from gputop.results.comparison_sentence import sentence
 from gputop.results.records import TOTAL_ROWS, Comparison, Delta, PlanResult, Row, Window
-from gputop.session import Session, aa_runs, ladder_window, open_session, paired_comparison
+from gputop.session import aa_runs, ladder_window, paired_comparison
 from gputop.session.aa_noise import NoiseFloors
 from gputop.session.context import SessionContext
+from gputop.session.opening import open_session
 from gputop.session.prepared_plans import MOST_IDLE
 from gputop.session.sampling import LaneSamples
+from gputop.session.session import Session
 from gputop.util.errors import Unavailable, UsageError
 
 TINY = parse_workload("tiny")
@@ -553,9 +556,7 @@ def test_a_verdict_is_written_as_the_tables_are_and_names_its_floor_once(
     delta = Delta(
         "device", 1e-3, 1e-3, 0.0, 0.0, 0.0, 1.0, math.exp(lo), math.exp(hi), 40, 0.062, verdict, why
     )
-    assert (
-        paired_comparison.sentence(Comparison("a", "b", 1, (delta,))) == f"a -> b: 1.00 ms -> 1.00 ms, {said}"
-    )
+    assert sentence(Comparison("a", "b", 1, (delta,))) == f"a -> b: 1.00 ms -> 1.00 ms, {said}"
 
 
 def test_the_noise_floor_grows_with_what_copies_differ_by() -> None:

@@ -12,7 +12,7 @@ from gputop.cli import main
 from gputop.ipc.protocol import Opened
 from gputop.perf.block_shape import FIGURES, KNOBS, BlockShape, next_cliff, occupancy_figures, turned
 from gputop.plan.types import PlanRequest
-from gputop.session import Replay
+from gputop.session.replay import Replay
 from gputop.tui import state_events, state_keys
 from gputop.tui.options import Options
 from gputop.tui.state import PlanPair, State, TimedWindow

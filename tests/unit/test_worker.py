@@ -88,7 +88,7 @@ def peer() -> Iterator[Peer]:
 
 def altered(code: str) -> tuple[str, ...]:
     """A worker with some of its session replaced: `code` sees Session and its own `measure`."""
-    setup = "from gputop.session import Session\nmeasure, view = Session.measure, Session.view\n"
+    setup = "from gputop.session.session import Session\nmeasure, view = Session.measure, Session.view\n"
     run = "\nfrom gputop.ipc.worker import main\nraise SystemExit(main())"
     return (sys.executable, "-c", setup + code + run)
 

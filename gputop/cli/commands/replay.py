@@ -13,7 +13,7 @@ from gputop.cli.terminal import print_message, why_no_screen
 
 if TYPE_CHECKING:
     from gputop.cli.output import Output
-    from gputop.session import Replay
+    from gputop.session.replay import Replay
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     from gputop.cli.output import Output
     from gputop.plan.types import PlanRequest
-    from gputop.session import Replay
+    from gputop.session.replay import Replay
 
     output = Output.of(options)
     replay = Replay.open(options.recording)
@@ -38,6 +38,7 @@ def _run(options: argparse.Namespace) -> int:
     if why_not and not output.exports and sys.stdout.isatty():
         print_message(f"{why_not}, so it is printed.")
     if not output.exports and not why_not:
+        from gputop.ipc.connection import Connection
         from gputop.tui.options import Options
         from gputop.tui.start import run_tui
 
@@ -48,7 +49,8 @@ def _run(options: argparse.Namespace) -> int:
                 device=options.recording,
                 request=request if options.rung else None,
                 theme=options.theme,
-            )
+            ),
+            Connection(read_ahead=replay),
         )
     return _print(replay, request.rung, output)
 

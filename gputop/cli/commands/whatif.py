@@ -18,7 +18,7 @@ from gputop.util.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
     from gputop.plan.types import Plan, PlanRequest
-    from gputop.session import Replay
+    from gputop.session.replay import Replay
     from gputop.session.whatif import Setting, SiteChange
 
 DEFAULT_RECORDING = "h200"
@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace) -> int:
     from gputop.cli.tables.whatif_lines import whatif_lines
     from gputop.cli.terminal import Terminal, print_data
     from gputop.results import export, phase_facts
-    from gputop.session import Replay
+    from gputop.session.replay import Replay
     from gputop.session.whatif import what_if, whatif_record
 
     output = Output.of(argparse.Namespace(csv=None, json=options.json))

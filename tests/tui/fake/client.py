@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from gputop.ipc.client import OnProgress
+from gputop.ipc.conversation import OnProgress
 from gputop.ipc.log import WorkerLog
 from gputop.ipc.protocol import (
     Checked,
@@ -45,6 +45,8 @@ IMPOSSIBLE = ("batch", "999")
 
 class ReplayedClient:
     """Each plan gets one window at once; the next one waits for `release` or `stop`."""
+
+    recording = None
 
     def __init__(self, folder: Path) -> None:
         self.log = WorkerLog(folder / "worker.log")
