@@ -180,7 +180,16 @@ class AppBase(App[int]):
         self._keep_settings()
 
     def _set_state(self, state: State) -> None:
-        """Take a new state because of an event: wish for it, and draw it at most twice a second."""
+        """Take a new state because of an event: wish for it, and draw it at most twice a second.
+
+        A first window is drawn at once, and only then more is asked for: a recording is read in this process,
+        where reading and drawing hold each other up.
+        """
+        if self.state.latest is None and state.latest is not None:
+            self._request(state)
+            self._draw()
+            self.call_after_refresh(self._sampler.window_drawn)
+            return
         self._request(state)
         wait_s = self._update_s - (time.monotonic() - self._drawn_s)
         if wait_s <= 0:

@@ -102,6 +102,8 @@ class Sampler(threading.Thread):
         self._lost = False
         self._shown = False
         """Whether a window has come back yet."""
+        self._drawn = False
+        """Whether a window stands on the screen."""
         self._ladder_asked = True
         """Whether there is nothing to ask: only a recording's ladder is there for the asking."""
         self._forecasts = False
@@ -132,6 +134,12 @@ class Sampler(threading.Thread):
             self._changed.notify()
         if cut:
             self._client.stop()
+
+    def window_drawn(self) -> None:
+        """Go on with what may be asked for once the first window stands on the screen."""
+        with self._changed:
+            self._drawn = True
+            self._changed.notify()
 
     def check(self, request: PlanRequest) -> None:
         """Run both gates of a plan, before its next window."""
@@ -239,6 +247,7 @@ class Sampler(threading.Thread):
             return
         with self._changed:
             self._options = options
+            self._drawn = False
             self._wish, self._settled = MeasureRequest(), None
             self._ladder_asked = not opened.device.recording
             self._forecasts = bool(opened.device.recording)
@@ -296,6 +305,8 @@ class Sampler(threading.Thread):
 
     def _after_window(self, pair: PlanPair) -> Callable[[], None] | None:
         """What a recording is still to be asked for once the window is on the screen."""
+        if not self._drawn:
+            return None
         if not self._ladder_asked:
             return self._ladder
         if self._forecasts and pair.current not in self._forecast_asked:
