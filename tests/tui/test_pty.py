@@ -46,10 +46,13 @@ def either(request: pytest.FixtureRequest, homes: dict[str, str]) -> Iterator[Pr
     running.close()
 
 
+def workers_of(program: Program) -> list[int]:
+    """Process ids of the workers that are alive just now: one, or none for a recording."""
+    return [pid for pid, line in children(program.process.pid).items() if "worker" in line]
+
+
 def worker_of(program: Program) -> int | None:
-    """Process id of the worker that is alive just now."""
-    found = [pid for pid, line in children(program.process.pid).items() if "worker" in line]
-    return found[0] if found else None
+    return next(iter(workers_of(program)), None)
 
 
 def entered(program: Program, times: int) -> bool:
@@ -93,11 +96,22 @@ def test_a_killed_worker_costs_one_window_and_the_terminal_stays_sane(program: P
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_to_end_leaves_as_q_does(either: Program, number: signal.Signals, code: int) -> None:
     either.until(lambda: window_shown(either) > 0, "the first window")
-    worker = worker_of(either)
-    assert worker is not None
+    workers = workers_of(either)
     os.kill(either.process.pid, number)
     assert either.exit_code() == code
-    assert_left_as_found(either, worker)
+    assert_left_as_found(either, *workers)
+
+
+def test_a_recording_is_shown_without_a_second_process(homes: dict[str, str]) -> None:
+    program = Program(REPLAY, homes)
+    try:
+        program.until(lambda: window_shown(program) > 0, "the first window")
+        assert children(program.process.pid) == {}
+        program.press("q")
+        assert program.exit_code() == 0
+        assert_left_as_found(program)
+    finally:
+        program.close()
 
 
 def test_a_signal_while_the_screen_is_put_together_leaves_as_q_does(program: Program) -> None:
@@ -148,12 +162,12 @@ def test_a_terminal_that_obeys_nothing_gets_lines(command: list[str], homes: dic
         program.close()
 
 
-def assert_left_as_found(program: Program, worker: int) -> None:
-    """The terminal is as before, and the worker is gone."""
+def assert_left_as_found(program: Program, *workers: int) -> None:
+    """The terminal is as before, and the workers are gone."""
     assert program.settings == program.before
     assert not program.screen.modes & (MOUSE_MODES | {ALTERNATE_SCREEN})
     assert CURSOR in program.screen.modes
-    assert not Path(f"/proc/{worker}").exists()
+    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
 
 
 def test_going_on_takes_the_terminal_again_with_as_many_threads(homes: dict[str, str]) -> None:
@@ -207,10 +221,10 @@ def test_a_terminal_that_is_gone_ends_it(
     program = Program(command, homes, controlling=controlling, ignored=ignored)
     try:
         program.until(lambda: window_shown(program) > 0, "the first window")
-        worker = worker_of(program)
+        workers = workers_of(program)
         program.hang_up()
         assert program.process.wait(timeout=PATIENCE_S) in (0, 129)
-        assert is_gone(worker)
+        assert all(map(is_gone, workers))
     finally:
         program.close()
 
