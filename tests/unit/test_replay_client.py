@@ -56,9 +56,12 @@ def test_kernels_of_ones_own_change_nothing_in_a_recording(connection: Connectio
 def test_a_fault_of_ours_costs_one_question_and_stands_in_the_log(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("nothing")
+
     connection.open("replay", TINY, device="h200-products")
     with monkeypatch.context() as patch:
-        patch.setattr(Replay, "view", lambda *_: {}["nothing"])
+        patch.setattr(Replay, "view", broken)
         with pytest.raises(WorkerLost, match=r"failed at resolve \(KeyError: 'nothing'\)"):
             connection.resolve(WMMA)
     assert any("Traceback" in line for line in connection.log.lines())
