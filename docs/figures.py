@@ -182,12 +182,14 @@ def at(pair: Comparison, site: str) -> Delta:
 
 def written(delta: Delta) -> str:
     """`1.08× [1.06, 1.10]`."""
-    return ratio_within(number(delta.ratio), delta.ratio_lo, delta.ratio_hi)
+    number(delta.ratio)
+    return ratio_within(delta.ratio_interval)
 
 
 def against_before(found: LadderEntry) -> str:
     """A rung against the one that it changes, as `written`."""
-    return ratio_within(number(found.ratio_before), found.ratio_before_lo, found.ratio_before_hi)
+    number(found.ratio_before)
+    return ratio_within(found.ratio_before_interval)
 
 
 def ceiling(kept: Recording, name: str) -> float:

@@ -22,6 +22,7 @@ from gputop.results.row_figures import binds_words
 from gputop.session.recorded_model import remodelled
 from gputop.util import units
 from gputop.util.errors import GputopError, UsageError
+from gputop.util.interval import Interval
 
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN = "<!-- results: written by `make results` -->"
@@ -112,7 +113,7 @@ def _result(entry: LadderEntry, before: str) -> tuple[str, ...]:
 
 def _against_before(entry: LadderEntry, before: str) -> str:
     """The ratio, a verdict that it does not tell, and the rung that it is against where that is named."""
-    interval = _interval(entry.ratio_before, entry.ratio_before_lo, entry.ratio_before_hi)
+    interval = _interval(entry.ratio_before_interval)
     untold = f", {entry.verdict}" if entry.verdict in UNTOLD else ""
     return f"{interval}{untold}{f' (`{before}`)' if before else ''}"
 
@@ -120,13 +121,13 @@ def _against_before(entry: LadderEntry, before: str) -> str:
 def _predicted(entry: LadderEntry) -> str:
     if entry.predicted is None:
         return ""
-    interval = _interval(entry.predicted, entry.predicted_lo, entry.predicted_hi)
+    interval = _interval(entry.predicted_interval)
     first = f"; first {prediction_words(entry.foretold)}" if entry.foretold else ""
     return f"{interval} ({', '.join(filter(None, (entry.source, hit_word(entry))))}{first})"
 
 
-def _interval(value: float | None, lo: float | None, hi: float | None) -> str:
-    return "" if value is None else units.ratio_within(value, lo, hi)
+def _interval(found: Interval) -> str:
+    return "" if found.value is None else units.ratio_within(found)
 
 
 def _sweep(kept: Recording) -> Iterator[str]:
@@ -146,7 +147,7 @@ def _sweep(kept: Recording) -> Iterator[str]:
                 units.seconds(entry.device_s / entry.batch),
                 units.si(entry.tokens_per_s, "/s"),
                 units.si(rate(entry), "FLOP/s"),
-                _interval(entry.ratio_first, entry.ratio_first_lo, entry.ratio_first_hi),
+                _interval(entry.ratio_first_interval),
                 entry.gate.status,
             )
         )

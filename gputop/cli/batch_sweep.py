@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gputop.cli.options import whole_number
@@ -71,7 +72,7 @@ def _rows(entries: Sequence[LadderEntry]) -> Iterator[tuple[str, ...]]:
             units.seconds(entry.device_s / entry.batch if entry.device_s and entry.batch else None),
             units.si(entry.tokens_per_s, "/s"),
             units.si(rate(entry), "FLOP/s"),
-            units.ratio_within(repaid, entry.ratio_first_lo, entry.ratio_first_hi),
+            units.ratio_within(replace(entry.ratio_first_interval, value=repaid)),
             units.ratio(None if first is None else forecast_ratio(first, entry)),
             binds_words(entry),
             entry.gate.status,

@@ -78,7 +78,7 @@ def _is_not_slower(delta: Delta) -> bool:
 
 
 def _interval(delta: Delta) -> str:
-    return units.ratio_within(delta.ratio, delta.ratio_lo, delta.ratio_hi)
+    return units.ratio_within(delta.ratio_interval)
 
 
 def require_share(requirement: ShareRequirement, rows: Sequence[Row]) -> None:

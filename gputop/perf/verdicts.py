@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from gputop.plan.types import Verdict
+from gputop.util.interval import Interval
 
 CONFIDENCE = 0.99
 MIN_FLOOR = 0.003
@@ -46,6 +47,10 @@ class Paired:
     def ratio(self) -> float | None:
         """time_a / time_b."""
         return None if self.effect is None else exp_or_none(self.effect)
+
+    @property
+    def ratio_interval(self) -> Interval:
+        return Interval(self.ratio, self.ratio_lo, self.ratio_hi)
 
     @property
     def ratio_lo(self) -> float | None:

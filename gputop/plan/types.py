@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gputop.plan.launch_shape import LaunchFacts, LaunchShape
 from gputop.plan.work import Work
+from gputop.util.interval import Interval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -412,13 +413,16 @@ class Prediction:
     revised: str = ""
     """When that was, as in `revised when ...`."""
 
-    def holds(self, gain: float | None, lo: float | None, hi: float | None) -> bool | None:
-        """Return whether a gain with its 99 % interval is as predicted; None if the interval straddles a
-        bound.
+    @property
+    def interval(self) -> Interval:
+        return Interval(self.gain, self.lo, self.hi)
+
+    def holds(self, gain: Interval) -> bool | None:
+        """Return whether a measured gain is as predicted; None if its 99 % interval straddles a bound.
 
         Without an interval the gain alone decides; None without a gain.
         """
-        low, high = (gain if end is None else end for end in (lo, hi))
+        low, high = (gain.value if end is None else end for end in (gain.lo, gain.hi))
         if low is None or high is None:
             return None
         if self.lo <= low and high <= self.hi:

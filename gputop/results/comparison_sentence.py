@@ -13,7 +13,7 @@ def sentence(comparison: Comparison) -> str:
     names = f"{comparison.plan_a} -> {comparison.plan_b}"
     if delta is None or delta.ratio is None:
         return f"{names}: nothing measured of both."
-    ratio = ratio_within(delta.ratio, delta.ratio_lo, delta.ratio_hi)
+    ratio = ratio_within(delta.ratio_interval)
     why = f": {delta.status}" if delta.status else ""
     floor = verdicts.floor_words(delta.aa_floor)
     aside = "" if floor in why else f" ({floor})"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gputop.util.interval import Interval
+
 SCHEMA_FLEET = "gputop.fleet/1"
 
 
@@ -33,3 +35,7 @@ class FleetRow:
     gate: str | None = None
     gate_error: float | None = None
     status: str | None = None
+
+    @property
+    def ratio_interval(self) -> Interval:
+        return Interval(self.ratio, self.ratio_lo, self.ratio_hi)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gputop.util.interval import Interval
+
 
 @dataclass(frozen=True, slots=True)
 class FlipForecast:
@@ -21,6 +23,10 @@ class FlipForecast:
     hi: float | None = None
     """Where the measured ratio lay in four of five steps that the model can be held against; None if there
     are too few of those."""
+
+    @property
+    def ratio_interval(self) -> Interval:
+        return Interval(self.ratio, self.lo, self.hi)
 
 
 @dataclass(frozen=True, slots=True)

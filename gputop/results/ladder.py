@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gputop.plan.types import Prediction
 from gputop.results.records import Breakdown, DeviceFacts, Gate, Health, Tuned
+from gputop.util.interval import Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +22,17 @@ class PredictedGain:
     hit: bool | None = None
     """As of `LadderEntry`."""
 
+    @property
+    def interval(self) -> Interval:
+        return Interval(self.gain, self.lo, self.hi)
+
     @classmethod
-    def of(
-        cls, prediction: Prediction, gain: float | None, lo: float | None, hi: float | None
-    ) -> PredictedGain | None:
-        """Beside a measured gain and its interval; None where the prediction is the first."""
+    def of(cls, prediction: Prediction, gain: Interval) -> PredictedGain | None:
+        """Beside a measured gain; None if the prediction is the first."""
         first = prediction.first
         if first is None:
             return None
-        hit = first.holds(gain, lo, hi)
+        hit = first.holds(gain)
         return cls(first.gain, first.lo, first.hi, first.source, prediction.revised, hit)
 
 
@@ -102,6 +105,26 @@ class LadderEntry:
     """As of `Delta`."""
     binds_share: float | None = None
     """Of `device_s`, what binds takes; None in recordings older than it."""
+
+    @property
+    def ratio_before_interval(self) -> Interval:
+        return Interval(self.ratio_before, self.ratio_before_lo, self.ratio_before_hi)
+
+    @property
+    def ratio_first_interval(self) -> Interval:
+        return Interval(self.ratio_first, self.ratio_first_lo, self.ratio_first_hi)
+
+    @property
+    def predicted_interval(self) -> Interval:
+        return Interval(self.predicted, self.predicted_lo, self.predicted_hi)
+
+    @property
+    def saved_interval_s(self) -> Interval:
+        return Interval(self.saved_s, self.saved_lo_s, self.saved_hi_s)
+
+    @property
+    def saved_first_interval_s(self) -> Interval:
+        return Interval(self.saved_first_s, self.saved_first_lo_s, self.saved_first_hi_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,29 +53,22 @@ def turned(comparison: Comparison) -> Comparison:
 
 
 def _turned(delta: Delta) -> Delta:
+    difference, ratio = delta.delta_interval_s.negated, delta.ratio_interval.inverse
     return replace(
         delta,
         a_s=delta.b_s,
         b_s=delta.a_s,
-        delta_s=_negated(delta.delta_s),
-        delta_lo_s=_negated(delta.delta_hi_s),
-        delta_hi_s=_negated(delta.delta_lo_s),
-        ratio=_inverse(delta.ratio),
-        ratio_lo=_inverse(delta.ratio_hi),
-        ratio_hi=_inverse(delta.ratio_lo),
+        delta_s=difference.value,
+        delta_lo_s=difference.lo,
+        delta_hi_s=difference.hi,
+        ratio=ratio.value,
+        ratio_lo=ratio.lo,
+        ratio_hi=ratio.hi,
         verdict=_OPPOSITE.get(delta.verdict, delta.verdict),
     )
 
 
 _OPPOSITE: Mapping[Verdict, Verdict] = {"FASTER": "SLOWER", "SLOWER": "FASTER"}
-
-
-def _negated(value: float | None) -> float | None:
-    return None if value is None else -value
-
-
-def _inverse(ratio: float | None) -> float | None:
-    return 1 / ratio if ratio else None
 
 
 def _pool_each(windows: Sequence[Sequence[Delta]]) -> tuple[Delta, ...]:

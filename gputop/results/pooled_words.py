@@ -16,7 +16,7 @@ def pooled_words(pooled: Pooled | None) -> str:
     device = pooled.comparison.get("device")
     if device is None or device.ratio is None:
         return ""
-    ratio = ratio_within(device.ratio, device.ratio_lo, device.ratio_hi)
+    ratio = ratio_within(device.ratio_interval)
     processes = f" of {pooled.units} processes" if pooled.units > 1 else " of one process"
     told = f"{ratio}, {device.verdict} in {pooled.comparison.windows} windows{processes}"
     why = f": {device.status}" if device.status else ""

@@ -370,11 +370,9 @@ def _as_predicted(ladder: Ladder) -> Ladder:
 
     def with_first(entry: LadderEntry) -> LadderEntry:
         known = revised.get(entry.rung)
-        recorded = (entry.predicted, entry.predicted_lo, entry.predicted_hi)
-        if known is None or entry.foretold is not None or recorded != (known.gain, known.lo, known.hi):
+        if known is None or entry.foretold is not None or entry.predicted_interval != known.interval:
             return entry
-        gain = (entry.ratio_before, entry.ratio_before_lo, entry.ratio_before_hi)
-        return replace(entry, foretold=PredictedGain.of(known, *gain))
+        return replace(entry, foretold=PredictedGain.of(known, entry.ratio_before_interval))
 
     return replace(ladder, entries=tuple(map(with_first, ladder.entries)))
 

@@ -34,6 +34,7 @@ from gputop.results.records import (
     Window,
 )
 from gputop.util.errors import UsageError
+from gputop.util.interval import Interval
 
 if TYPE_CHECKING:
     from gputop.results.recording import Header
@@ -217,7 +218,7 @@ def _total_faults(lane: PlanResult) -> Iterator[str]:
 def _row_faults(row: Row) -> Iterator[str]:
     name = f"row {row.phase}"
     yield from _figures(name, row, {"time_s"} if row.phase == "residual" else ())
-    yield from _direction(name, row.verdict, (row.ratio,), ())
+    yield from _direction(name, row.verdict, Interval(row.ratio), ())
     for key in ("occupancy_theoretical", "occupancy_achieved"):
         if (getattr(row, key) or 0.0) > 1 + CLOSE:
             yield f"{name}: {key} is {_figure(getattr(row, key))}, of all warps"
@@ -242,10 +243,9 @@ def _comparison_faults(comparison: Comparison, window: Window) -> Iterator[str]:
 def _delta_faults(delta: Delta) -> Iterator[str]:
     name = f"difference of {delta.phase}"
     yield from _figures(name, delta)
-    yield from _interval(name, delta.ratio_lo, delta.ratio, delta.ratio_hi)
-    yield from _interval(name, delta.delta_lo_s, delta.delta_s, delta.delta_hi_s)
-    ratios = (delta.ratio_lo, delta.ratio, delta.ratio_hi)
-    yield from _direction(name, delta.verdict, ratios, (delta.aa_floor,))
+    yield from _interval(name, delta.ratio_interval)
+    yield from _interval(name, delta.delta_interval_s)
+    yield from _direction(name, delta.verdict, delta.ratio_interval, (delta.aa_floor,))
     if delta.verdict in ("FASTER", "SLOWER") and delta.ratio and delta.a_s and delta.b_s:
         by_times = delta.a_s / delta.b_s
         if not delta.ratio / FAR < by_times < delta.ratio * FAR:
@@ -267,28 +267,26 @@ def _entry_faults(entry: LadderEntry, earlier: set[str]) -> Iterator[str]:
         yield f"it has a batch of {entry.batch}"
     if entry.before is not None and entry.before not in earlier:
         yield f"it is against {entry.before!r}, which does not stand before it"
-    before = (entry.ratio_before_lo, entry.ratio_before, entry.ratio_before_hi)
-    yield from _interval("against the rung before", *before)
-    yield from _interval("against the first", entry.ratio_first_lo, entry.ratio_first, entry.ratio_first_hi)
-    yield from _interval("predicted", entry.predicted_lo, entry.predicted, entry.predicted_hi)
-    yield from _interval("saved", entry.saved_lo_s, entry.saved_s, entry.saved_hi_s)
+    before = entry.ratio_before_interval
+    yield from _interval("against the rung before", before)
+    yield from _interval("against the first", entry.ratio_first_interval)
+    yield from _interval("predicted", entry.predicted_interval)
+    yield from _interval("saved", entry.saved_interval_s)
     floors = () if entry.aa_floor is None else (entry.aa_floor,)
     yield from _direction("against the rung before", entry.verdict, before, floors)
     if entry.foretold is not None:
         yield from _figures("its first prediction", entry.foretold)
-        yield from _interval("first predicted", entry.foretold.lo, entry.foretold.gain, entry.foretold.hi)
+        yield from _interval("first predicted", entry.foretold.interval)
 
 
-def _direction(
-    name: str, verdict: str | None, ratios: Iterable[float | None], floors: Iterable[float]
-) -> Iterator[str]:
+def _direction(name: str, verdict: str | None, found: Interval, floors: Iterable[float]) -> Iterator[str]:
     """A verdict that its own ratio, or an end of its interval, speaks against."""
     if not verdict:
         return
     if verdict not in get_args(Verdict):
         yield f"{name}: {verdict!r} is no verdict"
         return
-    known = [ratio for ratio in ratios if ratio is not None]
+    known = [ratio for ratio in (found.lo, found.value, found.hi) if ratio is not None]
     if verdict in ("FASTER", "SLOWER") and not known:
         yield f"{name}: {verdict} without a ratio"
     for ratio in known:
@@ -300,11 +298,11 @@ def _direction(
             yield f"{name}: SAME beside a ratio of {ratio:g}, by which copies of one plan do not differ"
 
 
-def _interval(name: str, low: float | None, value: float | None, high: float | None) -> Iterator[str]:
+def _interval(name: str, found: Interval) -> Iterator[str]:
     """A figure outside of its interval. An end that is not known is as far away as can be."""
-    known = [end for end in (low, value, high) if end is not None]
+    known = [end for end in (found.lo, found.value, found.hi) if end is not None]
     if known != sorted(known):
-        yield f"{name}: {_figure(value)} is not within [{_figure(low)}, {_figure(high)}]"
+        yield f"{name}: {_figure(found.value)} is not within [{_figure(found.lo)}, {_figure(found.hi)}]"
 
 
 def _figures(name: str, record: Any, also_signed: Iterable[str] = ()) -> Iterator[str]:

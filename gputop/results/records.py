@@ -11,6 +11,7 @@ from math import inf
 from typing import Literal
 
 from gputop.plan.types import Verdict as Verdict
+from gputop.util.interval import Interval
 
 SCHEMA_PHASES = "gputop.phases/1"
 SCHEMA_COMPARE = "gputop.compare/1"
@@ -321,6 +322,14 @@ class Delta:
     same_within: float | None = None
     """|log ratio| within which the two are SAME: what copies are known to differ by in this window. None if
     the window does not know, and in recordings older than it."""
+
+    @property
+    def ratio_interval(self) -> Interval:
+        return Interval(self.ratio, self.ratio_lo, self.ratio_hi)
+
+    @property
+    def delta_interval_s(self) -> Interval:
+        return Interval(self.delta_s, self.delta_lo_s, self.delta_hi_s)
 
 
 @dataclass(frozen=True, slots=True)

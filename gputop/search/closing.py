@@ -150,7 +150,7 @@ def _why(claim: Claim) -> str:
     if claim.delta is None:
         return "the closing check could not time it"
     what = "as fast as" if claim.standing == "tie" else "slower than"
-    figure = units.ratio_within(claim.delta.ratio, claim.delta.ratio_lo, claim.delta.ratio_hi)
+    figure = units.ratio_within(claim.delta.ratio_interval)
     return f"{what} {claim.own} in the closing window, {figure}; {units.ratio(claim.claimed)} was claimed"
 
 

@@ -121,8 +121,8 @@ def _entry(
         predicted_lo=prediction.lo,
         predicted_hi=prediction.hi,
         source=prediction.source,
-        hit=prediction.holds(pair.ratio, pair.ratio_lo, pair.ratio_hi),
-        foretold=PredictedGain.of(prediction, pair.ratio, pair.ratio_lo, pair.ratio_hi),
+        hit=prediction.holds(pair.ratio_interval),
+        foretold=PredictedGain.of(prediction, pair.ratio_interval),
     )
 
 

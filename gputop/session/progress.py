@@ -51,7 +51,7 @@ def ratio_so_far(found: Paired) -> str:
     """Return the ratio with its interval, as soon as there are rounds enough for one."""
     if found.ratio is None:
         return ""
-    lo, hi = found.ratio_lo, found.ratio_hi
-    if lo is None or hi is None or not (isfinite(lo) and isfinite(hi)):
+    ends = (found.ratio_lo, found.ratio_hi)
+    if any(end is None or not isfinite(end) for end in ends):
         return ratio(found.ratio)
-    return ratio_within(found.ratio, lo, hi)
+    return ratio_within(found.ratio_interval)

@@ -277,7 +277,7 @@ class Replay:
             return window.verdict
         whole = found.get("device")
         pair = self._kept.ladder and pair_of(self._kept.ladder.entries, found.plan_a, found.plan_b)
-        if whole is not None and _wants_rounds(whole) and pair and pair.lo is not None:
+        if whole is not None and _wants_rounds(whole) and pair and pair.gain.is_known:
             told = replace(whole, status="; ".join(part for part in (whole.status, _of_ladder(pair)) if part))
             return sentence(replace(found, deltas=(told,)))
         return sentence(found)
@@ -312,7 +312,7 @@ def _wants_rounds(delta: Delta) -> bool:
 def _of_ladder(pair: RungPair) -> str:
     """`in the ladder 5.86× [5.86, 5.87], faster`: in lower case, as it is not this window's verdict."""
     what = f"by both against {pair.through}" if pair.through else pair.verdict.lower()
-    figure = units.ratio_within(pair.ratio, pair.lo, pair.hi)
+    figure = units.ratio_within(pair.gain)
     return ", ".join(part for part in (f"in the ladder {figure}", what) if part)
 
 
@@ -324,17 +324,18 @@ def _against(first: LadderEntry, entry: LadderEntry, pair: RungPair | None) -> L
     if pair is None or first.device_s is None:
         return unknown
     sequence_s = first.device_s / (first.batch or 1)
+    gain = pair.gain
     saved_s, saved_lo_s, saved_hi_s = (
-        sequence_s * (1 - 1 / ratio) if ratio else None for ratio in (pair.ratio, pair.lo, pair.hi)
+        sequence_s * (1 - 1 / ratio) if ratio else None for ratio in (gain.value, gain.lo, gain.hi)
     )
     derived = ""
     if pair.through:
         derived = f"against {first.rung} derived from both against {pair.through}: a wider interval"
     return replace(
         unknown,
-        ratio_first=pair.ratio,
-        ratio_first_lo=pair.lo,
-        ratio_first_hi=pair.hi,
+        ratio_first=gain.value,
+        ratio_first_lo=gain.lo,
+        ratio_first_hi=gain.hi,
         saved_first_s=saved_s,
         saved_first_lo_s=saved_lo_s,
         saved_first_hi_s=saved_hi_s,

@@ -97,7 +97,7 @@ def _comparison_lines(pair: Comparison) -> Iterator[str]:
     device = pair.get("device")
     if device is not None:
         mark = VERDICTS[device.verdict].symbol
-        within = ratio_within(device.ratio, device.ratio_lo, device.ratio_hi)
+        within = ratio_within(device.ratio_interval)
         windows = "one window" if pair.windows == 1 else f"{pair.windows} windows"
         why = f": {device.status}" if device.status else ""
         yield f"{mark} **{device.verdict}** on the device{why}, {within} at 99 %."

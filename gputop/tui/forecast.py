@@ -47,7 +47,7 @@ def short_words(item: FlipForecast) -> str:
 
 def ratio_words(item: FlipForecast) -> str:
     """Return `≈ 1.04× [0.58, 1.80]`."""
-    return f"{MARK} {ratio_within(item.ratio, item.lo, item.hi)}"
+    return f"{MARK} {ratio_within(item.ratio_interval)}"
 
 
 def sentence(state: State, item: FlipForecast) -> str:
@@ -61,5 +61,5 @@ def sentence(state: State, item: FlipForecast) -> str:
     )
     return (
         f"{item.plan} was not recorded. {MARK} Forecast by the model, not measured: {seconds(item.after_s)}, "
-        f"{ratio_within(item.ratio, item.lo, item.hi)}; {worth}."
+        f"{ratio_within(item.ratio_interval)}; {worth}."
     )

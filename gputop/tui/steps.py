@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gputop.results.records import Comparison
 from gputop.tui.state import State
+from gputop.util.interval import Interval
 
 LEAST_GAIN = 1.005
 """A ratio below this is no step to advise."""
@@ -20,12 +21,14 @@ class Step:
 
     plan: str
     """Its plan string."""
-    ratio: float
+    gain: Interval
     """Time of the current plan / time of that one: above 1, that one is faster."""
-    lo: float | None
-    hi: float | None
     verdict: str
     aa_floor: float | None
+
+    @property
+    def ratio(self) -> float:
+        return self.gain.value or 0.0
 
 
 def measured_steps(state: State) -> tuple[Step, ...]:
@@ -83,26 +86,17 @@ def _later_rungs(state: State) -> Iterator[Step]:
             continue
         gain = entry.ratio_first / here.ratio_first
         if gain > LEAST_GAIN:
-            yield Step(entry.rung, gain, None, None, "FASTER", None)
+            yield Step(entry.rung, Interval(gain), "FASTER", None)
 
 
 def _ladder_steps(state: State, word: str) -> Iterator[Step]:
     for entry in state.ladder.values():
         if entry.before == word and entry.ratio_before:
-            yield Step(
-                entry.rung,
-                entry.ratio_before,
-                entry.ratio_before_lo,
-                entry.ratio_before_hi,
-                entry.verdict,
-                entry.aa_floor,
-            )
+            yield Step(entry.rung, entry.ratio_before_interval, entry.verdict, entry.aa_floor)
     here = state.ladder.get(word)
     if here is not None and here.before and here.ratio_before:
-        ends = (here.ratio_before_hi, here.ratio_before_lo)
-        lo, hi = (1 / end if end else None for end in ends)
         verdict = TURNED.get(here.verdict, here.verdict)
-        yield Step(here.before, 1 / here.ratio_before, lo, hi, verdict, here.aa_floor)
+        yield Step(here.before, here.ratio_before_interval.inverse, verdict, here.aa_floor)
 
 
 def _pair_step(pair: Comparison, word: str) -> Step | None:
@@ -110,9 +104,8 @@ def _pair_step(pair: Comparison, word: str) -> Step | None:
     if delta is None or not delta.ratio:
         return None
     if pair.plan_a == word:
-        return Step(pair.plan_b, delta.ratio, delta.ratio_lo, delta.ratio_hi, delta.verdict, delta.aa_floor)
+        return Step(pair.plan_b, delta.ratio_interval, delta.verdict, delta.aa_floor)
     if pair.plan_b == word:
-        lo, hi = (1 / end if end else None for end in (delta.ratio_hi, delta.ratio_lo))
         verdict = TURNED.get(delta.verdict, delta.verdict)
-        return Step(pair.plan_a, 1 / delta.ratio, lo, hi, verdict, delta.aa_floor)
+        return Step(pair.plan_a, delta.ratio_interval.inverse, verdict, delta.aa_floor)
     return None

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 
+from gputop.util.interval import Interval
+
 UNKNOWN = "–"
 
-FARTHEST = 1000.0
-"""Where an end of an interval is farther from its ratio than this factor, any ratio is as likely."""
 
 _PREFIXES = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
 
@@ -84,20 +84,13 @@ def ratio(value: float | None) -> str:
     return UNKNOWN if value is None or not math.isfinite(value) else f"{significant(value)}×"
 
 
-def ratio_within(value: float | None, lo: float | None, hi: float | None) -> str:
-    """`1.23× [1.20, 1.26]`; the ratio alone where its interval is not known, dashes where it says nothing."""
-    figure = ratio(value)
-    if lo is None or hi is None:
+def ratio_within(found: Interval) -> str:
+    """`1.23× [1.20, 1.26]`; the ratio alone if its interval is not known, dashes if that says nothing."""
+    figure = ratio(found.value)
+    if not found.is_known:
         return figure
-    ends = (None, None) if is_uninformative(value, lo, hi) else (lo, hi)
+    ends = (None, None) if found.is_uninformative else (found.lo, found.hi)
     return "{} [{}, {}]".format(figure, *map(number, ends))
-
-
-def is_uninformative(value: float | None, lo: float | None, hi: float | None) -> bool:
-    """Return whether an interval has an end farther than `FARTHEST` from its ratio."""
-    if value is None or lo is None or hi is None:
-        return False
-    return value > lo * FARTHEST or hi > value * FARTHEST
 
 
 def number(value: float | None) -> str:

@@ -21,6 +21,7 @@ from gputop.session.aa_noise import NoiseFloors
 from gputop.session.ladder_entries import LadderMeasurement, entries
 from gputop.session.prepared_plans import PreparedLane
 from gputop.session.sampling import LaneSamples
+from gputop.util.interval import Interval
 
 TIMER_S = 1e-7
 NO_SITES = cast(Prepared, SimpleNamespace(steps=()))
@@ -44,7 +45,7 @@ PREDICTION = Prediction(2.0, 1.5, 3.0, "floor")
 def test_a_prediction_holds_by_the_whole_interval_of_the_gain(
     gain: float | None, lo: float | None, hi: float | None, held: bool | None
 ) -> None:
-    assert PREDICTION.holds(gain, lo, hi) is held
+    assert PREDICTION.holds(Interval(gain, lo, hi)) is held
 
 
 def climb(rung: str, time_s: float) -> LadderMeasurement:
@@ -66,7 +67,7 @@ def test_a_ladder_keeps_what_was_first_predicted_beside_what_is_predicted() -> N
     assert (dispatch.foretold.gain, dispatch.foretold.hit) == (1.05, False)
     assert cublaslt.foretold is not None
     assert (cublaslt.hit, cublaslt.foretold.hit) == (True, True)
-    assert PredictedGain.of(PREDICTION, 2.0, 1.9, 2.1) is None, "it is the first"
+    assert PredictedGain.of(PREDICTION, Interval(2.0, 1.9, 2.1)) is None, "it is the first"
 
 
 def noise(effect: float) -> NoiseFloors:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.cli.batch_sweep import batch_lines, batch_list, forecast_ratio
-from gputop.cli.tables.attribution import Saving, attribution_lines, saved_time
+from gputop.cli.tables.attribution import attribution_lines, saved_time
 from gputop.cli.tables.kernel_selection_lines import routing_lines
 from gputop.cli.tables.ladder_lines import hit_word, ladder_lines, other_sites, score_lines
 from gputop.cli.terminal import Terminal
@@ -17,6 +17,7 @@ from gputop.results import recording
 from gputop.results.kernel_selection import Route, Routing, headroom, judged
 from gputop.results.ladder import Ladder, LadderEntry, PredictedGain
 from gputop.results.records import DeviceFacts, Gate
+from gputop.util.interval import Interval
 
 WIDE = Terminal()
 DEVICE = DeviceFacts("cpu", "A Processor", versions="numpy 2")
@@ -129,8 +130,8 @@ def test_what_each_change_saved_is_shown_beside_its_prediction() -> None:
 
 def test_a_saving_of_which_nothing_is_known_has_no_interval() -> None:
     first, then = entry("a", 4e-3), replace(B, saved_lo_s=-4.0, saved_hi_s=4.0)
-    assert saved_time(first, replace(then, ratio_before_lo=1e-9, ratio_before_hi=1e9)) == Saving(4e-3)
-    assert saved_time(first, replace(then, ratio_before_lo=0.9, ratio_before_hi=9.0)) == Saving(
+    assert saved_time(first, replace(then, ratio_before_lo=1e-9, ratio_before_hi=1e9)) == Interval(4e-3)
+    assert saved_time(first, replace(then, ratio_before_lo=0.9, ratio_before_hi=9.0)) == Interval(
         4e-3, -4.0, 4.0
     )
 

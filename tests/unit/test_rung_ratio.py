@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import pytest
 
@@ -15,6 +15,7 @@ from gputop.results.records import Gate, PlanResult, Window
 from gputop.session.replay import Replay
 from gputop.session.rung_ratio import RungPair, pair_of
 from gputop.util import units
+from gputop.util.interval import Interval
 
 
 def entry(rung: str, first: float, half: float | None = 0.1, **fields: object) -> LadderEntry:
@@ -37,10 +38,10 @@ D = entry("d", 6.0)
 
 def test_a_pair_that_was_measured_stands_as_it_is() -> None:
     entries = (FIRST, B, C, D)
-    assert pair_of(entries, "b", "c") == RungPair(1.51, 1.5, 1.52, "FASTER")
+    assert pair_of(entries, "b", "c") == RungPair(Interval(1.51, 1.5, 1.52), "FASTER")
     whole = pair_of(entries, "a", "d")
     assert whole is not None
-    assert (whole.ratio, whole.lo, whole.hi, whole.through) == (6.0, D.ratio_first_lo, D.ratio_first_hi, "")
+    assert (whole.gain, whole.through) == (D.ratio_first_interval, "")
     assert pair_of(entries, "b", "none") is None
     assert pair_of((FIRST, replace(B, device_s=None), C), "b", "c") is None
 
@@ -49,12 +50,12 @@ def test_what_was_not_paired_is_taken_through_the_first_with_a_wider_interval() 
     entries = (FIRST, B, C, D)
     pair = pair_of(entries, "b", "d")
     assert pair is not None
-    assert (pair.ratio, pair.lo, pair.hi) == pytest.approx((3.0, 5.4 / 2.2, 6.6 / 1.8))
+    assert astuple(pair.gain) == pytest.approx((3.0, 5.4 / 2.2, 6.6 / 1.8))
     assert (pair.verdict, pair.through) == ("", "a")
     back = pair_of(entries, "d", "a")
     assert back is not None
-    assert (back.ratio, back.lo, back.hi) == pytest.approx((1 / 6, 1 / 6.6, 1 / 5.4))
-    assert pair_of((FIRST, B, entry("d", 6.0, None)), "b", "d") == RungPair(3.0, through="a")
+    assert astuple(back.gain) == pytest.approx((1 / 6, 1 / 6.6, 1 / 5.4))
+    assert pair_of((FIRST, B, entry("d", 6.0, None)), "b", "d") == RungPair(Interval(3.0), through="a")
 
 
 @pytest.fixture(scope="module")
@@ -93,10 +94,10 @@ def test_a_window_of_too_few_rounds_says_what_the_ladder_knows_of_its_pair(shipp
     assert shipped.ladder is not None
     in_ladder = pair_of(shipped.ladder.entries, a, b)
     assert in_ladder is not None
-    assert in_ladder.lo is not None
+    assert in_ladder.gain.is_known
     kept = with_rounds(shipped, 4)
     window = Replay(kept).measure(PlanRequest(b), PlanRequest(a))
-    said = f"in the ladder {units.ratio_within(in_ladder.ratio, in_ladder.lo, in_ladder.hi)}, faster"
+    said = f"in the ladder {units.ratio_within(in_ladder.gain)}, faster"
     assert f"UNRESOLVED: why; {said} (A/A" in window.verdict
     recorded = next(w for w in kept.windows if w.number == window.number)
     assert window.comparison == recorded.comparison, "the window's own numbers stay"
@@ -126,12 +127,12 @@ def test_a_replay_without_the_first_rung_derives_what_stands_against_the_first_s
     pair = pair_of(shipped.ladder.entries, path[0], path[-1])
     assert pair is not None
     assert pair.through == "naive"
-    assert pair.lo is not None
+    assert pair.gain.is_known
     shown = Replay(shipped).measure_ladder([PlanRequest(rung) for rung in path])
     first, second, *_, last = shown.entries
     assert (first.ratio_first, first.through) == (1.0, "")
     assert second.through == "", "its own change is of this rung"
-    assert (last.ratio_first, last.ratio_first_lo, last.through) == (pair.ratio, pair.lo, "naive")
+    assert (last.ratio_first, last.ratio_first_lo, last.through) == (pair.gain.value, pair.gain.lo, "naive")
     assert "derived from both against naive" in last.status
     assert first.device_s is not None
     assert last.device_s is not None

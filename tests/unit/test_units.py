@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.util import units
+from gputop.util.interval import Interval
 
 PREFIXES = {prefix: 10.0 ** (3 * place) for place, prefix in enumerate([*"pnµm", "", *"kMGTP"], start=-4)}
 
@@ -54,8 +55,8 @@ def test_fractions_ratios_and_words() -> None:
     assert units.percent(0.1234) == "12.3 %"
     assert units.percent(1.0) == "100 %"
     assert units.ratio(5.3) == "5.30×"
-    assert units.ratio_within(1.0, 0.999, 1.08) == "1.00× [0.999, 1.08]"
-    assert units.ratio_within(1.0, None, 1.08) == "1.00×"
+    assert units.ratio_within(Interval(1.0, 0.999, 1.08)) == "1.00× [0.999, 1.08]"
+    assert units.ratio_within(Interval(1.0, None, 1.08)) == "1.00×"
     assert units.yes_no(False) == "no"
     assert units.yes_no(None) == units.UNKNOWN
     assert units.text("") == units.UNKNOWN
@@ -63,9 +64,9 @@ def test_fractions_ratios_and_words() -> None:
 
 
 def test_an_interval_that_says_nothing_is_not_spelled_out() -> None:
-    assert units.ratio_within(0.769, 1.28e-10, 4.63e9) == "0.769× [–, –]"
-    assert units.ratio_within(0.769, 0.7, 4.63e9) == "0.769× [–, –]"
-    assert units.ratio_within(2.0, 0.01, 900.0) == "2.00× [0.0100, 900]"
+    assert units.ratio_within(Interval(0.769, 1.28e-10, 4.63e9)) == "0.769× [–, –]"
+    assert units.ratio_within(Interval(0.769, 0.7, 4.63e9)) == "0.769× [–, –]"
+    assert units.ratio_within(Interval(2.0, 0.01, 900.0)) == "2.00× [0.0100, 900]"
 
 
 @given(st.floats())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from gputop.cli.tables.text_table import Heading, table
@@ -11,6 +10,7 @@ from gputop.cli.tables.window_lines import joined
 from gputop.cli.terminal import Terminal
 from gputop.results.ladder import Ladder, LadderEntry
 from gputop.util import units
+from gputop.util.interval import Interval
 
 HEADINGS = (
     Heading("change"),
@@ -24,26 +24,6 @@ HEADINGS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Saving:
-    """Seconds of one sequence's time; None is unknown, as is an interval so wide that it says nothing."""
-
-    value_s: float | None
-    lo_s: float | None = None
-    hi_s: float | None = None
-
-    @classmethod
-    def total(cls, parts: Sequence[Saving]) -> Saving:
-        """The parts added, and their intervals end to end: right whatever they have in common."""
-        return cls(*(_added(getattr(part, name) for part in parts) for name in ("value_s", "lo_s", "hi_s")))
-
-    @property
-    def interval(self) -> str:
-        if self.lo_s is None or self.hi_s is None:
-            return ""
-        return f"[{units.signed_seconds(self.lo_s)}, {units.signed_seconds(self.hi_s)}]"
-
-
 def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
     """Compare each rung with the one that it changes, add the steps, and compare the last with the first
     directly.
@@ -54,21 +34,21 @@ def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
     steps = [entry for entry in ladder.entries if entry.kind == "ladder"]
     first, last = steps[0], steps[-1]
     pairs = list(pairwise(steps))
-    all_saved = Saving.total([saved_time(before, entry) for before, entry in pairs])
-    all_predicted = Saving.total([predicted(before, entry) for before, entry in pairs])
-    all_first = Saving.total([original_prediction(before, entry) for before, entry in pairs])
+    all_saved = _total([saved_time(before, entry) for before, entry in pairs])
+    all_predicted = _total([predicted(before, entry) for before, entry in pairs])
+    all_first = _total([original_prediction(before, entry) for before, entry in pairs])
     revised = ", ".join(entry.rung for _, entry in pairs if entry.foretold is not None)
-    direct = Saving(last.saved_first_s)
-    if not units.is_uninformative(last.ratio_first, last.ratio_first_lo, last.ratio_first_hi):
-        direct = replace(direct, lo_s=last.saved_first_lo_s, hi_s=last.saved_first_hi_s)
-    ratio = units.ratio_within(last.ratio_first, last.ratio_first_lo, last.ratio_first_hi)
+    direct = last.saved_first_interval_s
+    if last.ratio_first_interval.is_uninformative:
+        direct = Interval(direct.value)
+    ratio = units.ratio_within(last.ratio_first_interval)
     rows = [
         *(
             _row(f"{before.rung} -> {entry.rung}", saved_time(before, entry), predicted(before, entry), entry)
             for before, entry in pairs
         ),
         _row("sum of the changes", all_saved, all_predicted, None),
-        (f"{first.rung} -> {last.rung}", units.signed_seconds(direct.value_s), direct.interval, "", "", "",
+        (f"{first.rung} -> {last.rung}", units.signed_seconds(direct.value), _ends(direct), "", "", "",
          ratio, _how(last)),
     ]  # fmt: skip
     lines = table(HEADINGS, rows, terminal.width)
@@ -82,52 +62,64 @@ def attribution_lines(ladder: Ladder, terminal: Terminal) -> list[str]:
     ]
 
 
-def _row(name: str, saved: Saving, expected: Saving, entry: LadderEntry | None) -> tuple[str, ...]:
+def _row(name: str, saved: Interval, expected: Interval, entry: LadderEntry | None) -> tuple[str, ...]:
     """Make a row.
 
     It has no ratio if `saved` is unknown, since the entry's own may be against another rung.
     """
     ratio = ""
-    if entry is not None and saved.value_s is not None:
-        ratio = units.ratio_within(entry.ratio_before, entry.ratio_before_lo, entry.ratio_before_hi)
+    if entry is not None and saved.value is not None:
+        ratio = units.ratio_within(entry.ratio_before_interval)
     return (
         name,
-        units.signed_seconds(saved.value_s),
-        saved.interval,
-        units.signed_seconds(expected.value_s),
-        expected.interval,
+        units.signed_seconds(saved.value),
+        _ends(saved),
+        units.signed_seconds(expected.value),
+        _ends(expected),
         (entry.source or "") if entry else "",
         ratio,
         entry.idea if entry else "",
     )
 
 
-def saved_time(before: LadderEntry, entry: LadderEntry) -> Saving:
+def saved_time(before: LadderEntry, entry: LadderEntry) -> Interval:
     """Return what the rung saved over the one before; unknown if it was compared with another."""
     if entry.before != before.rung:
-        return Saving(None)
-    if units.is_uninformative(entry.ratio_before, entry.ratio_before_lo, entry.ratio_before_hi):
-        return Saving(entry.saved_s)
-    return Saving(entry.saved_s, entry.saved_lo_s, entry.saved_hi_s)
+        return Interval(None)
+    if entry.ratio_before_interval.is_uninformative:
+        return Interval(entry.saved_s)
+    return entry.saved_interval_s
 
 
-def predicted(before: LadderEntry, entry: LadderEntry) -> Saving:
+def predicted(before: LadderEntry, entry: LadderEntry) -> Interval:
     """The predicted gain as seconds, at the time that the rung before was measured at."""
-    return _expected(before, entry.predicted, entry.predicted_lo, entry.predicted_hi)
+    return _expected(before, entry.predicted_interval)
 
 
-def original_prediction(before: LadderEntry, entry: LadderEntry) -> Saving:
+def original_prediction(before: LadderEntry, entry: LadderEntry) -> Interval:
     """The same by what was written down first, where the prediction was revised."""
     first = entry.foretold
-    return predicted(before, entry) if first is None else _expected(before, first.gain, first.lo, first.hi)
+    return predicted(before, entry) if first is None else _expected(before, first.interval)
 
 
-def _expected(before: LadderEntry, *gains: float | None) -> Saving:
+def _expected(before: LadderEntry, gain: Interval) -> Interval:
     """A gain, and its ends, as seconds of the rung before."""
     if before.device_s is None:
-        return Saving(None)
+        return Interval(None)
     sequence_s = before.device_s / (before.batch or 1)
-    return Saving(*(sequence_s * (1 - 1 / gain) if gain else None for gain in gains))
+    ends = (gain.value, gain.lo, gain.hi)
+    return Interval(*(sequence_s * (1 - 1 / end) if end else None for end in ends))
+
+
+def _total(parts: Sequence[Interval]) -> Interval:
+    """The parts added, and their intervals end to end: right whatever they have in common."""
+    return Interval(*(_added(getattr(part, name) for part in parts) for name in ("value", "lo", "hi")))
+
+
+def _ends(saved: Interval) -> str:
+    if saved.lo is None or saved.hi is None:
+        return ""
+    return f"[{units.signed_seconds(saved.lo)}, {units.signed_seconds(saved.hi)}]"
 
 
 def _how(last: LadderEntry) -> str:
@@ -137,17 +129,17 @@ def _how(last: LadderEntry) -> str:
     return "measured directly, in the same window"
 
 
-def _off(saved: Saving, direct: Saving, last: LadderEntry) -> Iterator[str]:
-    if saved.value_s is None or direct.value_s is None:
+def _off(saved: Interval, direct: Interval, last: LadderEntry) -> Iterator[str]:
+    if saved.value is None or direct.value is None:
         return
-    off = units.signed_seconds(saved.value_s - direct.value_s)
+    off = units.signed_seconds(saved.value - direct.value)
     whole = "what is derived of the whole" if last.through else "the direct measurement"
     yield f"the changes add up to {off} beside {whole}"
 
 
-def _share(saved: Saving, expected: Saving, what: str) -> Iterator[str]:
-    if saved.value_s is not None and expected.value_s:
-        yield f"saved {units.percent(saved.value_s / expected.value_s)} of what was {what}"
+def _share(saved: Interval, expected: Interval, what: str) -> Iterator[str]:
+    if saved.value is not None and expected.value:
+        yield f"saved {units.percent(saved.value / expected.value)} of what was {what}"
 
 
 def _peers(entries: Sequence[LadderEntry], first: LadderEntry, last: LadderEntry) -> Iterator[str]:

@@ -82,4 +82,4 @@ def _pooled(row: FleetRow | None) -> str:
         return ""
     if row.ratio is None:
         return _value(row)
-    return units.ratio_within(row.ratio, row.ratio_lo, row.ratio_hi)
+    return units.ratio_within(row.ratio_interval)

@@ -85,7 +85,7 @@ def revision_lines(entries: Sequence[LadderEntry]) -> list[str]:
 
 def prediction_words(first: PredictedGain) -> str:
     """`1.05× [0.950, 1.20] floor, miss`."""
-    return f"{units.ratio_within(first.gain, first.lo, first.hi)} {first.source}, {HIT[first.hit]}"
+    return f"{units.ratio_within(first.interval)} {first.source}, {HIT[first.hit]}"
 
 
 def score_lines(entries: Sequence[LadderEntry]) -> list[str]:
@@ -118,7 +118,7 @@ def _first_score(entries: Sequence[LadderEntry]) -> str:
 
 def _rows(entries: Sequence[LadderEntry]) -> Iterator[tuple[str, ...]]:
     for index, (entry, before) in enumerate(zip(entries, other_sites(entries), strict=True)):
-        ratio = units.ratio_within(entry.ratio_before, entry.ratio_before_lo, entry.ratio_before_hi)
+        ratio = units.ratio_within(entry.ratio_before_interval)
         yield (
             units.whole(entry.number),
             entry.rung,
@@ -143,7 +143,7 @@ def hit_word(entry: LadderEntry) -> str:
 def _predicted(entry: LadderEntry) -> str:
     if entry.predicted is None:
         return ""
-    interval = units.ratio_within(entry.predicted, entry.predicted_lo, entry.predicted_hi)
+    interval = units.ratio_within(entry.predicted_interval)
     return f"{interval} {entry.source or ''}".rstrip()
 
 

@@ -200,9 +200,7 @@ def ablation_lines(ablations: Sequence[Ablation], terminal: Terminal) -> list[st
             one.site,
             str(one.kernel),
             units.ratio(one.claimed),
-            units.ratio_within(one.effect.ratio, one.effect.ratio_lo, one.effect.ratio_hi)
-            if one.effect
-            else units.UNKNOWN,
+            units.ratio_within(one.effect.ratio_interval) if one.effect else units.UNKNOWN,
             one.effect.verdict if one.effect else "",
             units.signed_seconds(one.whole.delta_s) if one.whole else units.UNKNOWN,
             str(one.windows),
@@ -218,11 +216,7 @@ def ablation_lines(ablations: Sequence[Ablation], terminal: Terminal) -> list[st
 def _claim(claim: Claim | None) -> tuple[str, str, str]:
     if claim is None:
         return "", "", ""
-    closing = (
-        units.ratio_within(claim.delta.ratio, claim.delta.ratio_lo, claim.delta.ratio_hi)
-        if claim.delta
-        else ""
-    )
+    closing = units.ratio_within(claim.delta.ratio_interval) if claim.delta else ""
     return units.ratio(claim.claimed), closing, claim.standing
 
 
@@ -234,7 +228,7 @@ def _whole(checks: Sequence[Closing]) -> Iterator[str]:
     if last.whole is None:
         yield "the closing check has no time of the whole pass"
         return
-    figure = units.ratio_within(last.whole.ratio, last.whole.ratio_lo, last.whole.ratio_hi)
+    figure = units.ratio_within(last.whole.ratio_interval)
     yield (
         f"closing check, one window: {units.seconds(last.whole.a_s)} -> {units.seconds(last.whole.b_s)}, "
         f"{figure}, {last.whole.verdict}"

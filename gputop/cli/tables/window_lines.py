@@ -22,6 +22,7 @@ from gputop.results.schemas import (
     compare_records,
 )
 from gputop.util import units
+from gputop.util.interval import Interval
 
 PHASE_KEYS = (
     "phase",
@@ -97,7 +98,7 @@ def copies_line(comparison: Comparison) -> str:
     unknown = f"how far copies of {comparison.plan_a} differ is not known"
     if delta is None or not delta.ratio or not delta.ratio_lo or delta.ratio_hi is None:
         return f"{unknown}: {delta.status if delta and delta.status else 'no pair of them was measured'}"
-    if units.is_uninformative(delta.ratio, delta.ratio_lo, delta.ratio_hi):
+    if delta.ratio_interval.is_uninformative:
         return f"{unknown}: more --seconds or --windows may tell"
     most = max(delta.aa_floor, math.log(delta.ratio_hi), -math.log(delta.ratio_lo))
     differ = units.percent(math.expm1(most))
@@ -268,7 +269,7 @@ def records_table(
 def _told(record: Record, key: str) -> Value:
     """The value; unknown where it is the end of an interval so wide that it says nothing."""
     figures = [value for name in INTERVAL if isinstance(value := record.get(name), float)]
-    untold = key in ENDS and len(figures) == len(INTERVAL) and units.is_uninformative(*figures)
+    untold = key in ENDS and len(figures) == len(INTERVAL) and Interval(*figures).is_uninformative
     return None if untold else record[key]
 
 

@@ -14,6 +14,7 @@ from gputop.tui.format import middle_cut
 from gputop.tui.palette import FAINT, MUTED, TEXT, VERDICTS
 from gputop.tui.state import State
 from gputop.tui.steps import Step, measured_steps, same_question
+from gputop.util.interval import Interval
 from gputop.util.units import ratio_within
 
 NAME_WIDTH = 24
@@ -57,7 +58,7 @@ def ablation_text(state: State, width: int) -> Text:
     if not steps and not forecasts:
         return Text("")
     room = max(LEAST_ROOM, width - NAME_WIDTH - FIGURES_WIDTH - 4)
-    ends = [value for step in steps for value in (step.ratio, step.lo, step.hi) if value]
+    ends = [value for step in steps for value in (step.gain.value, step.gain.lo, step.gain.hi) if value]
     axis = Axis.around(ends or [item.ratio for item in forecasts], room)
     lines = [
         Text.assemble(
@@ -75,9 +76,7 @@ def ablation_text(state: State, width: int) -> Text:
         lines.append(Text(heading, Style(color=FAINT, italic=True)))
         for item in forecasts:
             line = _line(f"○ {item.flip}", ratio_words(item), FAINT, FAINT)
-            lines.append(
-                line.append_text(_whisker(axis, item.ratio, item.lo, item.hi, None, FAINT, ("○", "╌")))
-            )
+            lines.append(line.append_text(_whisker(axis, item.ratio_interval, None, FAINT, ("○", "╌"))))
     for line in lines:
         line.no_wrap = True
         line.truncate(width, overflow="ellipsis")
@@ -87,10 +86,8 @@ def ablation_text(state: State, width: int) -> Text:
 def _measured_lines(steps: tuple[Step, ...], axis: Axis) -> Iterator[Text]:
     for step in steps:
         mark = VERDICTS.get(step.verdict) or VERDICTS["FASTER" if step.ratio > 1 else "SLOWER"]
-        line = _line(
-            f"{mark.symbol} {step.plan}", ratio_within(step.ratio, step.lo, step.hi), TEXT, mark.color
-        )
-        whisker = _whisker(axis, step.ratio, step.lo, step.hi, step.aa_floor, mark.color, ("●", "─"))
+        line = _line(f"{mark.symbol} {step.plan}", ratio_within(step.gain), TEXT, mark.color)
+        whisker = _whisker(axis, step.gain, step.aa_floor, mark.color, ("●", "─"))
         yield line.append_text(whisker)
 
 
@@ -99,15 +96,7 @@ def _line(name: str, figures: str, name_color: str, color: str) -> Text:
     return line.append(f"{figures:<{FIGURES_WIDTH}}", Style(color=color))
 
 
-def _whisker(
-    axis: Axis,
-    ratio: float,
-    lo: float | None,
-    hi: float | None,
-    aa_floor: float | None,
-    color: str,
-    cells: tuple[str, str],
-) -> Text:
+def _whisker(axis: Axis, gain: Interval, aa_floor: float | None, color: str, cells: tuple[str, str]) -> Text:
     """Return the point, its interval and the A/A band. `cells`: the point and the interval's line."""
     point, bar = cells
     drawn, colors = [" "] * axis.room, [FAINT] * axis.room
@@ -115,12 +104,12 @@ def _whisker(
         for at in range(axis.column(exp(-aa_floor)), axis.column(exp(aa_floor)) + 1):
             drawn[at] = "▒"
     drawn[axis.column(1.0)] = "│"
-    if lo and hi:
-        first, last = axis.column(lo), axis.column(hi)
+    if gain.lo and gain.hi:
+        first, last = axis.column(gain.lo), axis.column(gain.hi)
         for at in range(first, last + 1):
             drawn[at], colors[at] = bar, color
         drawn[first], drawn[last] = "├", "┤"
-    at = axis.column(ratio)
+    at = axis.column(gain.value or 1.0)
     drawn[at], colors[at] = point, color
     text = Text()
     for cell, tint in zip(drawn, colors, strict=True):

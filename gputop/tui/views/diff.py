@@ -135,7 +135,7 @@ def _wall(wall: Delta) -> Text:
     line.append(f"{seconds(wall.a_s)} → {seconds(wall.b_s)}  ", Style(color=MUTED))
     line.append(f"{mark.symbol} {wall.verdict}", Style(color=mark.color))
     if wall.ratio is not None and wall.verdict != "UNRESOLVED":
-        line.append(f" {ratio_within(wall.ratio, wall.ratio_lo, wall.ratio_hi)}", Style(color=MUTED))
+        line.append(f" {ratio_within(wall.ratio_interval)}", Style(color=MUTED))
     if wall.status:
         line.append(f"  {wall.status}", Style(color=MUTED))
     return line

@@ -129,7 +129,7 @@ def _line(
     tint = VERDICTS[verdict].color if verdict in VERDICTS else MUTED
     line.append(f"{f'{symbol} {ratio(gain)}' if gain else '':>{GAIN_WIDTH}}", Style(color=tint))
     if predicted and entry.predicted is not None:
-        said = f"  {ratio_within(entry.predicted, entry.predicted_lo, entry.predicted_hi)}"
+        said = f"  {ratio_within(entry.predicted_interval)}"
         line.append(said, Style(color=MUTED))
         hit = {True: " hit", False: " MISS", None: " ?"}[entry.hit]
         line.append(hit, Style(color=GOOD if entry.hit else PINNED))

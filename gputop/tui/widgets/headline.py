@@ -79,7 +79,7 @@ def _parts(state: State) -> Iterator[Text]:
     if lane.host_bound:
         yield Text("host bound", Style(color=PINNED))
     if delta is not None and delta.ratio is not None:
-        yield Text(ratio_within(delta.ratio, delta.ratio_lo, delta.ratio_hi), Style(color=FAINT))
+        yield Text(ratio_within(delta.ratio_interval), Style(color=FAINT))
 
 
 def ladder_first_ratio(state: State, word: str) -> tuple[str, float] | None:

@@ -186,7 +186,7 @@ def explain_rung(state: State, key: str) -> str:
     said = f"{rung.number} {rung.id}: {rung.idea}"
     entry = state.ladder.get(rung.id)
     if entry is not None and entry.predicted is not None:
-        predicted = ratio_within(entry.predicted, entry.predicted_lo, entry.predicted_hi)
+        predicted = ratio_within(entry.predicted_interval)
         said += f" Predicted {predicted} over {entry.before}, by {entry.source}."
     return said
 

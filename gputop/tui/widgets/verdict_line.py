@@ -65,7 +65,7 @@ def _pair_line(pair: Comparison, recorded: bool) -> Text:
     device, wall = pair.get("device"), pair.get("wall")
     assert device is not None
     mark = VERDICTS[device.verdict]
-    within = ratio_within(device.ratio, device.ratio_lo, device.ratio_hi)
+    within = ratio_within(device.ratio_interval)
     line = Text.assemble((f"{mark.symbol} ", Style(color=mark.color, bold=True)), style=Style(color=TEXT))
     line.append(f"{pair.plan_a} → {pair.plan_b}: {within}, ")
     line.append(device.verdict, Style(color=mark.color, bold=True)).append(" on the device")
