@@ -32,12 +32,12 @@ def test_turned_round_it_still_holds_its_value_and_turned_again_it_is_the_same(f
 def test_a_ratio_of_ratios_holds_that_of_any_two_inside(
     a: Interval, b: Interval, at: float, other: float
 ) -> None:
-    assert a.lo and a.hi and b.lo and b.hi
-    inside = (a.lo + at * (a.hi - a.lo)) / (b.lo + other * (b.hi - b.lo))
     over = a.over(b)
-    assert over.lo is not None
-    assert over.hi is not None
-    assert over.lo * (1 - 1e-9) <= inside <= over.hi * (1 + 1e-9)
+    ends = (a.lo, a.hi, b.lo, b.hi, over.lo, over.hi)
+    assert None not in ends
+    a_lo, a_hi, b_lo, b_hi, lo, hi = (end or 0.0 for end in ends)
+    inside = (a_lo + at * (a_hi - a_lo)) / (b_lo + other * (b_hi - b_lo))
+    assert lo * (1 - 1e-9) <= inside <= hi * (1 + 1e-9)
 
 
 def test_what_is_not_known_stays_unknown() -> None:
