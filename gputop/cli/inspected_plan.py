@@ -117,12 +117,12 @@ def count_plan(subject: InspectedPlan, kernels_dir: Path) -> None:
 
 def measured_plan(options: argparse.Namespace, request: PlanRequest) -> InspectedPlan:
     """Measure one window of a plan in a worker."""
-    with WorkerSession(options) as bench:
-        window = bench.measure(request, check_phases=True)
-        plan = bench.client.resolve(request).plan
-        ceilings = bench.client.calibrate(on_progress=bench.narrator.progress)
-        rungs = tuple(rung.id for rung in bench.opened.rungs)
-        return InspectedPlan(plan, window, bench.opened.workload, ceilings, rungs, (window,))
+    with WorkerSession(options) as session:
+        window = session.measure(request, check_phases=True)
+        plan = session.client.resolve(request).plan
+        ceilings = session.client.calibrate(on_progress=session.narrator.progress)
+        rungs = tuple(rung.id for rung in session.opened.rungs)
+        return InspectedPlan(plan, window, session.opened.workload, ceilings, rungs, (window,))
 
 
 def recorded_plan(word: str, request: PlanRequest) -> InspectedPlan:

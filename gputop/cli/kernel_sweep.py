@@ -35,12 +35,12 @@ class Router:
     leaves out is of the sites with the longest lists, and says so.
     """
 
-    def __init__(self, bench: WorkerSession, request: PlanRequest, clock: Clock = perf_counter) -> None:
+    def __init__(self, session: WorkerSession, request: PlanRequest, clock: Clock = perf_counter) -> None:
         """UsageError where nothing can be exchanged: in a framework's pass, in one fused kernel."""
-        self._bench, self._request, self._clock = bench, request, clock
+        self._session, self._request, self._clock = session, request, clock
         self._ends_s = math.inf
-        self._view = bench.client.resolve(request)
-        every = [bench.client.choices(request, site.site) for site in self._view.sites]
+        self._view = session.client.resolve(request)
+        every = [session.client.choices(request, site.site) for site in self._view.sites]
         self._sites = [site for site in every if not site.own.fuses]
         if not any(map(_others, self._sites)):
             raise UsageError(
@@ -59,9 +59,9 @@ class Router:
         choices = list(_choices(self._sites))
         self._ends_s = self._clock() + BUDGET_S
         for number, choice in enumerate(choices, 1):
-            self._bench.narrator.note(f"routing {self._view.word}: plan {number} of {len(choices)}")
+            self._session.narrator.note(f"routing {self._view.word}: plan {number} of {len(choices)}")
             self._pair(choice)
-        opened = self._bench.opened
+        opened = self._session.opened
         routes = [route for site in self._sites if _others(site) for route in judged(self._of(site))]
         return Routing(time_utc, opened.device, label(opened.workload), self._view.word, tuple(routes))
 
@@ -71,11 +71,11 @@ class Router:
                 self._keep(site, kernel, status=OUT_OF_TIME)
             return
         try:
-            window = self._bench.measure(self._asking(choice), self._request)
+            window = self._session.measure(self._asking(choice), self._request)
             exit_code_of(lane.gate for lane in window.lanes)
         except GputopError as error:
             if isinstance(error, WorkerLost):
-                self._bench.client.restart(on_progress=self._bench.narrator.progress)
+                self._session.client.restart(on_progress=self._session.narrator.progress)
             self._halve(choice, error)
             return
         self._read(window, choice)

@@ -16,24 +16,24 @@ class WorkerMeasurer:
 
     width = 1
 
-    def __init__(self, bench: WorkerSession, menu: Menu, seconds: float | None) -> None:
+    def __init__(self, session: WorkerSession, menu: Menu, seconds: float | None) -> None:
         """`seconds`: the longest that one window may take."""
-        self._bench, self._menu, self._seconds = bench, menu, seconds
+        self._session, self._menu, self._seconds = session, menu, seconds
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Paired | Fault]:
         """Yield what came of each trial. GateFailed if the incumbent itself is wrong."""
         for trial in trials:
             try:
-                window = self._bench.client.measure(
+                window = self._session.client.measure(
                     self._menu.asking(trial.table),
                     self._menu.asking(trial.incumbent),
                     seconds=self._seconds,
                     check_phases=True,
-                    on_progress=self._bench.narrator.progress,
+                    on_progress=self._session.narrator.progress,
                 )
             except GputopError as error:
                 if isinstance(error, WorkerLost):
-                    self._bench.client.restart(on_progress=self._bench.narrator.progress)
+                    self._session.client.restart(on_progress=self._session.narrator.progress)
                 yield Fault(trial, str(error))
                 continue
             yield outcome(trial, window)

@@ -8,8 +8,8 @@ from typing import Self
 
 from gputop.cli.options import DEFAULT_WORKLOAD, kernels_dir_of, workload_of
 from gputop.cli.terminal import Narrator
-from gputop.ipc.bench import Bench, Result
 from gputop.ipc.connection import Connection
+from gputop.ipc.opened_worker import OpenedWorker, Result
 from gputop.ipc.protocol import Opened
 from gputop.plan.types import PlanRequest
 from gputop.results.records import Window
@@ -24,7 +24,7 @@ class WorkerSession:
     """
 
     opened: Opened
-    bench: Bench
+    worker: OpenedWorker
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
@@ -46,7 +46,7 @@ class WorkerSession:
                 kernels_dir=self._kernels_dir,
                 on_progress=self.narrator.progress,
             )
-            self.bench = Bench(
+            self.worker = OpenedWorker(
                 self.client, self.opened, self.narrator.note, self.narrator.progress, self._options.seconds
             )
             if self.opened.note:
@@ -85,7 +85,7 @@ class WorkerSession:
 
         UsageError where a recording has no other one: the same one twice is no more evidence.
         """
-        window = self.bench.measure(current, pinned, aa=aa, check_phases=check_phases)
+        window = self.worker.measure(current, pinned, aa=aa, check_phases=check_phases)
         self.narrator.clear()
         if window.device.recording:
             if window.number in self._shown:
@@ -95,6 +95,6 @@ class WorkerSession:
 
     def retry_once(self, work: Callable[[], Result]) -> Result:
         """`work`, and where the worker is lost in it, once more with a new one; then WorkerLost."""
-        result = self.bench.retry_once(work)
+        result = self.worker.retry_once(work)
         self.narrator.clear()
         return result

@@ -15,7 +15,7 @@ from gputop import __version__
 from gputop.fleet import on_worker
 from gputop.fleet.dask_library import CONNECT_S, distributed
 from gputop.fleet.jobs import Job, Met, Opening
-from gputop.ipc.bench import Say
+from gputop.ipc.opened_worker import Say
 from gputop.results.records import DeviceFacts
 from gputop.util.errors import GputopError, Unavailable, UsageError, WorkerLost
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from gputop.ipc.bench import Bench
+from gputop.ipc.opened_worker import OpenedWorker
 from gputop.ipc.protocol import Opened
 from gputop.ipc.recorder import Recorder, RecordingSettings
 from gputop.plan.choices import PlanView
@@ -61,7 +61,7 @@ class Job(Protocol[Result_co]):
     def seconds(self) -> float | None:
         """The longest that one window may take."""
 
-    def run(self, bench: Bench, keep: KeepLine) -> Result_co:
+    def run(self, worker: OpenedWorker, keep: KeepLine) -> Result_co:
         """Measure. `keep` sends a line home at once, so that it outlives this device."""
 
 
@@ -73,10 +73,10 @@ class RecordJob:
     rungs: tuple[str, ...]
     seconds: float | None = None
 
-    def run(self, bench: Bench, keep: KeepLine) -> tuple[Gate, ...]:
+    def run(self, worker: OpenedWorker, keep: KeepLine) -> tuple[Gate, ...]:
         """Raise UsageError if no rung could be measured."""
-        recorder = Recorder(bench, self.settings)
-        rungs = [rung for rung in bench.opened.rungs if rung.id in self.rungs]
+        recorder = Recorder(worker, self.settings)
+        rungs = [rung for rung in worker.opened.rungs if rung.id in self.rungs]
         for line in recorder.lines(rungs):
             keep(encode(line))
         if not recorder.gates:
@@ -92,9 +92,11 @@ class LadderJob:
     seconds: float | None = None
     check_phases: bool = False
 
-    def run(self, bench: Bench, keep: KeepLine) -> Ladder:
-        """Errors as of `Bench.measure`."""
-        return bench.measure_ladder(list(self.requests), seconds=self.seconds, check_phases=self.check_phases)
+    def run(self, worker: OpenedWorker, keep: KeepLine) -> Ladder:
+        """Errors as of `OpenedWorker.measure`."""
+        return worker.measure_ladder(
+            list(self.requests), seconds=self.seconds, check_phases=self.check_phases
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +106,9 @@ class CalibrateJob:
     force: bool = False
     seconds: float | None = None
 
-    def run(self, bench: Bench, keep: KeepLine) -> Ceilings:
-        """Errors as of `Bench.measure`."""
-        return bench.calibrate(force=self.force)
+    def run(self, worker: OpenedWorker, keep: KeepLine) -> Ceilings:
+        """Errors as of `OpenedWorker.measure`."""
+        return worker.calibrate(force=self.force)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +118,9 @@ class SpaceJob:
     request: PlanRequest
     seconds: float | None = None
 
-    def run(self, bench: Bench, keep: KeepLine) -> SearchSpace:
+    def run(self, worker: OpenedWorker, keep: KeepLine) -> SearchSpace:
         """Raise UsageError for an impossible plan."""
-        return bench.client.search_space(self.request, on_progress=bench.progress)
+        return worker.client.search_space(self.request, on_progress=worker.progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +130,9 @@ class ResolveJob:
     request: PlanRequest
     seconds: float | None = None
 
-    def run(self, bench: Bench, keep: KeepLine) -> PlanView:
+    def run(self, worker: OpenedWorker, keep: KeepLine) -> PlanView:
         """Raise UsageError for an impossible plan."""
-        return bench.client.resolve(self.request)
+        return worker.client.resolve(self.request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +156,12 @@ class PairJob:
     seconds: float | None = None
     check_phases: bool = False
 
-    def run(self, bench: Bench, keep: KeepLine) -> Window:
+    def run(self, worker: OpenedWorker, keep: KeepLine) -> Window:
         """Raise WorkerLost if the measuring process dies or hangs, and for what it refuses."""
-        return bench.client.measure(
+        return worker.client.measure(
             self.pair.candidate,
             self.pair.incumbent,
             seconds=self.seconds,
             check_phases=self.check_phases,
-            on_progress=bench.progress,
+            on_progress=worker.progress,
         )

@@ -16,8 +16,8 @@ from typing import Any
 from gputop import __version__
 from gputop.fleet.dask_library import distributed
 from gputop.fleet.jobs import Job, Met, Opening
-from gputop.ipc.bench import Bench
 from gputop.ipc.client import Client
+from gputop.ipc.opened_worker import OpenedWorker
 
 IDLE_S = 60.0
 """A gputop worker that is asked nothing for so long is ended: whoever asked may be gone."""
@@ -37,23 +37,23 @@ class _Kept:
 
     opening: Opening
     client: Client
-    bench: Bench | None = None
+    worker: OpenedWorker | None = None
     """None while it is being opened."""
     idle: threading.Timer | None = None
 
 
 def meet(opening: Opening) -> Met:
     """Open the device that this Dask worker shows. Raise Unavailable or UsageError if it can't."""
-    with _bench(opening, _Sender(topic=None)) as bench:
-        return Met(__version__, socket.gethostname(), _cores(), bench.opened)
+    with _worker(opening, _Sender(topic=None)) as worker:
+        return Met(__version__, socket.gethostname(), _cores(), worker.opened)
 
 
 def measure(opening: Opening, job: Job[Any], topic: str) -> Any:
     """Run one job; what it says goes to the event topic. Raise what the job raises."""
     sender = _Sender(topic)
-    with _bench(opening, sender) as bench:
-        bench.note, bench.progress, bench.seconds = sender.note, sender.progress, job.seconds
-        return job.run(bench, sender.line)
+    with _worker(opening, sender) as worker:
+        worker.note, worker.progress, worker.seconds = sender.note, sender.progress, job.seconds
+        return job.run(worker, sender.line)
 
 
 def part() -> None:
@@ -91,7 +91,7 @@ def kill() -> None:
 
 
 @contextlib.contextmanager
-def _bench(opening: Opening, sender: _Sender) -> Iterator[Bench]:
+def _worker(opening: Opening, sender: _Sender) -> Iterator[OpenedWorker]:
     """The gputop worker of this process, opened as asked; killed as soon as the task is not wanted."""
     global _kept
     with _turn:
@@ -103,16 +103,16 @@ def _bench(opening: Opening, sender: _Sender) -> Iterator[Bench]:
             kept.idle.cancel()
         try:
             with _killed_if_unwanted(kept.client):
-                if kept.bench is None:
-                    kept.bench = _opened(kept.client, opening, sender)
-                yield kept.bench
+                if kept.worker is None:
+                    kept.worker = _opened(kept.client, opening, sender)
+                yield kept.worker
         finally:
             kept.idle = threading.Timer(IDLE_S, _end_if_idle, (kept,))
             kept.idle.daemon = True
             kept.idle.start()
 
 
-def _opened(client: Client, opening: Opening, sender: _Sender) -> Bench:
+def _opened(client: Client, opening: Opening, sender: _Sender) -> OpenedWorker:
     try:
         client.start()
         opened = client.open(
@@ -124,7 +124,7 @@ def _opened(client: Client, opening: Opening, sender: _Sender) -> Bench:
     except BaseException:
         client.kill()
         raise
-    return Bench(client, opened, sender.note, sender.progress)
+    return OpenedWorker(client, opened, sender.note, sender.progress)
 
 
 def _end_kept() -> None:

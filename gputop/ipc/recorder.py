@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from gputop import __version__
-from gputop.ipc.bench import Bench
+from gputop.ipc.opened_worker import OpenedWorker
 from gputop.model.workloads import without_folder
 from gputop.plan.choices import RungView
 from gputop.plan.types import PlanRequest
@@ -53,8 +53,8 @@ class Recorder:
     measured alone.
     """
 
-    def __init__(self, bench: Bench, settings: RecordingSettings) -> None:
-        self._bench = bench
+    def __init__(self, worker: OpenedWorker, settings: RecordingSettings) -> None:
+        self._worker = worker
         self._settings = settings
         self._gates: dict[str, Gate] = {}
         """By rung, of those that could be prepared."""
@@ -66,11 +66,11 @@ class Recorder:
     def lines(self, rungs: Sequence[RungView]) -> Iterator[Line]:
         """Yield all lines, the header first. Raises WorkerLost only if no new worker starts."""
         yield self._header()
-        opening = next((rung for rung in rungs if rung.id == self._bench.opened.default_rung), None)
+        opening = next((rung for rung in rungs if rung.id == self._worker.opened.default_rung), None)
         if opening is not None:
             yield from self._check(opening)
         for number, rung in enumerate(rungs, 1):
-            self._bench.note(f"{number} of {len(rungs)}: {rung.id}")
+            self._worker.note(f"{number} of {len(rungs)}: {rung.id}")
             if rung is not opening:
                 yield from self._check(rung)
             if rung.id in self._gates:
@@ -81,10 +81,10 @@ class Recorder:
         yield EndLine()
 
     def _header(self) -> Header:
-        bench = self._bench
+        worker = self._worker
         time_utc = datetime.now(UTC).isoformat(timespec="seconds")
-        ceilings = bench.calibrate()
-        opened = bench.opened
+        ceilings = worker.calibrate()
+        opened = worker.opened
         return Header(
             version=__version__,
             time_utc=time_utc,
@@ -97,13 +97,13 @@ class Recorder:
 
     def _check(self, rung: RungView) -> Iterator[Line]:
         """The plan and its gates, or why not."""
-        bench, request = self._bench, self._request(rung)
+        worker, request = self._worker, self._request(rung)
         if rung.refused:
             yield self._refusal(rung.id, rung.refused)
             return
         try:
-            view = bench.client.resolve(request)
-            gate = bench.check(request)
+            view = worker.client.resolve(request)
+            gate = worker.check(request)
         except GputopError as error:
             yield self._refusal(rung.id, self._reason(error))
             return
@@ -133,7 +133,7 @@ class Recorder:
             pinned = self._request(partner) if partner else None
             for _ in range(self._settings.windows):
                 try:
-                    window = self._bench.measure(self._request(rung), pinned, check_phases=True)
+                    window = self._worker.measure(self._request(rung), pinned, check_phases=True)
                 except GputopError as error:
                     yield self._refusal(rung.id, self._reason(error))
                     break
@@ -141,8 +141,8 @@ class Recorder:
                 yield WindowLine(window=replace(window, pooled=None))
 
     def _ladder(self, rungs: Sequence[RungView]) -> Iterator[Line]:
-        bench = self._bench
-        bench.note("the whole ladder in one window")
+        worker = self._worker
+        worker.note("the whole ladder in one window")
         requests = [self._request(rung) for rung in rungs if rung.id in self._gates]
         if not requests:
             # Asked for no rung in particular, a session measures all that it has.
@@ -150,21 +150,25 @@ class Recorder:
             return
         try:
             yield LadderLine(
-                ladder=bench.measure_ladder(requests, seconds=self._seconds(len(requests)), check_phases=True)
+                ladder=worker.measure_ladder(
+                    requests, seconds=self._seconds(len(requests)), check_phases=True
+                )
             )
         except GputopError as error:
             yield self._refusal(THE_LADDER, self._reason(error))
 
     def _batches(self) -> Iterator[Line]:
         """The rung that the session opens on, at each batch asked for."""
-        bench = self._bench
-        rung = bench.opened.default_rung
+        worker = self._worker
+        rung = worker.opened.default_rung
         batches = [str(batch) for batch in self._settings.batches]
-        bench.note(f"{rung} at batches {', '.join(batches)}")
+        worker.note(f"{rung} at batches {', '.join(batches)}")
         requests = [self._settings.request(rung).with_set("batch", batch) for batch in batches]
         try:
             yield BatchesLine(
-                ladder=bench.measure_ladder(requests, seconds=self._seconds(len(requests)), check_phases=True)
+                ladder=worker.measure_ladder(
+                    requests, seconds=self._seconds(len(requests)), check_phases=True
+                )
             )
         except GputopError as error:
             yield self._refusal(THE_BATCHES, self._reason(error))
@@ -174,7 +178,7 @@ class Recorder:
 
         The option is that of one pair: half of it is a plan's.
         """
-        seconds = self._bench.seconds
+        seconds = self._worker.seconds
         return None if seconds is None else seconds * max(1.0, plans / 2)
 
     def _request(self, rung: RungView) -> PlanRequest:
@@ -183,9 +187,9 @@ class Recorder:
     def _reason(self, error: GputopError) -> str:
         """Return the reason in words. Starts a new worker if one was lost."""
         if isinstance(error, WorkerLost):
-            self._bench.client.restart(on_progress=self._bench.progress)
+            self._worker.client.restart(on_progress=self._worker.progress)
         return str(error)
 
     def _refusal(self, what: str, reason: str) -> RefusalLine:
-        self._bench.note(f"{what} is not recorded: {reason}")
+        self._worker.note(f"{what} is not recorded: {reason}")
         return RefusalLine(what=what, reason=reason)

@@ -49,7 +49,7 @@ from gputop.util.output_file import LineFile
 from tests.unit.test_protocol import values
 
 if TYPE_CHECKING:
-    from gputop.ipc.bench import Bench
+    from gputop.ipc.opened_worker import OpenedWorker
 
 ROOT = Path(__file__).resolve().parents[2]
 GPUTOP = (sys.executable, "-m", "gputop")
@@ -131,7 +131,7 @@ def test_every_rung_is_gated_and_paired_with_the_one_before_and_the_one_the_scre
 def test_an_oracle_stands_in_where_no_step_of_the_ladder_is_above() -> None:
     oracle = RungView("oracle", 6, "oracle", "")
     step, own = (RungView(name, 9, "ladder", "", before="elsewhere") for name in ("step", "own"))
-    recorder = Recorder(cast("Bench", None), RecordingSettings(PlanRequest("")))
+    recorder = Recorder(cast("OpenedWorker", None), RecordingSettings(PlanRequest("")))
     recorder._gates = {view.id: Gate("PASS", 1e-7, 1e-5) for view in (oracle, step, own)}
     assert recorder.partners(own, (oracle,), None) == (oracle,)
     assert recorder.partners(own, (step, oracle), None) == (step,)

@@ -36,13 +36,13 @@ def _run(options: argparse.Namespace) -> int:
 
     output = Output.of(options)
     begun_utc = datetime.now(UTC).isoformat(timespec="seconds")
-    with WorkerSession(options) as bench:
-        ceilings = bench.retry_once(
-            lambda: bench.client.calibrate(force=options.force, on_progress=bench.narrator.progress)
+    with WorkerSession(options) as session:
+        ceilings = session.retry_once(
+            lambda: session.client.calibrate(force=options.force, on_progress=session.narrator.progress)
         )
-        kept = not (options.force or bench.opened.device.recording)
+        kept = not (options.force or session.opened.device.recording)
         if kept and ceilings.time_utc < begun_utc:
-            bench.narrator.note(
+            session.narrator.note(
                 f"measured at {ceilings.time_utc}, by an earlier start; --force measures anew"
             )
     if output.shows_table:

@@ -53,17 +53,17 @@ def _run(options: argparse.Namespace) -> int:
     a = with_changes(parse_word(options.a), options)
     b = a if options.aa else with_changes(parse_word(options.b), options)
     windows = []
-    with WorkerSession(options) as bench:
+    with WorkerSession(options) as session:
         for number in range(options.windows):
             if options.windows > 1:
-                bench.narrator.note(f"window {number + 1} of {options.windows}")
+                session.narrator.note(f"window {number + 1} of {options.windows}")
             pinned = None if options.aa else a
-            windows.append(bench.measure(b, pinned, aa=options.aa, check_phases=output.exports))
+            windows.append(session.measure(b, pinned, aa=options.aa, check_phases=output.exports))
     exit_code_of(lane.gate for window in windows for lane in window.lanes)
     pooled = of_one_state(windows)
     if len(pooled) < len(windows):
         left_out = len(windows) - len(pooled)
-        bench.narrator.note(
+        session.narrator.note(
             f"{left_out} of {len(windows)} windows left out: launches cost another amount there"
         )
     comparisons = [window.comparison for window in pooled if window.comparison is not None]

@@ -65,23 +65,23 @@ def _run(options: argparse.Namespace) -> int:
     output = Output.of(options)
     if options.replay:
         return _pool_recorded(options.replay, output)
-    with WorkerSession(options) as bench:
-        if bench.opened.device.recording:
-            _check_recorded(bench.opened.device.recording, options)
-        requests = _requests(bench, options)
-        ladder = bench.retry_once(
-            lambda: bench.client.measure_ladder(
+    with WorkerSession(options) as session:
+        if session.opened.device.recording:
+            _check_recorded(session.opened.device.recording, options)
+        requests = _requests(session, options)
+        ladder = session.retry_once(
+            lambda: session.client.measure_ladder(
                 requests,
                 seconds=options.seconds,
                 check_phases=output.exports and not options.routing,
-                on_progress=bench.narrator.progress,
+                on_progress=session.narrator.progress,
             )
         )
         _show(ladder, options, output)
         if options.routing:
-            _route(bench, _last(ladder, requests), output)
-        elif options.batches is None and not bench.opened.device.recording and (own := _timed(ladder)):
-            bench.narrator.note(f"add --routing to learn which kernel suits each site of {own[-1]}")
+            _route(session, _last(ladder, requests), output)
+        elif options.batches is None and not session.opened.device.recording and (own := _timed(ladder)):
+            session.narrator.note(f"add --routing to learn which kernel suits each site of {own[-1]}")
     return exit_code_of(entry.gate for entry in ladder.entries if entry.gate.status != "unchecked")
 
 
@@ -128,30 +128,30 @@ def _check_recorded(label: str, options: argparse.Namespace) -> None:
         raise UsageError(f"A {label} holds the batches that were recorded, if any: {shown}.")
 
 
-def _requests(bench: WorkerSession, options: argparse.Namespace) -> list[PlanRequest]:
+def _requests(session: WorkerSession, options: argparse.Namespace) -> list[PlanRequest]:
     """Return the plans to measure, in the order in which they are shown."""
     from gputop.plan.types import PlanRequest
 
-    rungs = bench.opened.rungs
+    rungs = session.opened.rungs
     if options.batches is not None:
-        request = request_of(options, bench.opened.default_rung)
+        request = request_of(options, session.opened.default_rung)
         _known(request.rung, rungs)
         return at_batches(request, options.batches)
     requests = [
         with_changes(PlanRequest(rung), options) for rung in chosen(rungs, options.rungs, options.attribute)
     ]
-    return requests + (_peers(bench, requests[-1]) if options.attribute else [])
+    return requests + (_peers(session, requests[-1]) if options.attribute else [])
 
 
-def _peers(bench: WorkerSession, last: PlanRequest) -> list[PlanRequest]:
+def _peers(session: WorkerSession, last: PlanRequest) -> list[PlanRequest]:
     """Every peer that can run here, in the math and batch of the last rung: its margin is to the best."""
     from gputop.plan.types import PlanRequest
 
-    rungs = bench.opened.rungs
+    rungs = session.opened.rungs
     peers = [rung.id for rung in rungs if rung.kind == "peer" and not rung.refused and not rung.on_request]
     if not peers:
         return []
-    view = bench.client.resolve(last)
+    view = session.client.resolve(last)
     sets = (("math", view.math), ("batch", str(view.batch)))
     return [PlanRequest(peer, sets) for peer in peers]
 
@@ -187,13 +187,13 @@ def _timed(ladder: Ladder) -> list[str]:
     return [entry.rung for entry in ladder.entries if entry.device_s and entry.kind != "peer"]
 
 
-def _route(bench: WorkerSession, request: PlanRequest, output: Output) -> None:
+def _route(session: WorkerSession, request: PlanRequest, output: Output) -> None:
     from gputop.cli.kernel_sweep import Router
     from gputop.cli.tables.kernel_selection_lines import routing_lines
     from gputop.cli.terminal import Terminal, print_data
     from gputop.results import export
 
-    routing = Router(bench, request).measure()
+    routing = Router(session, request).measure()
     if output.shows_table:
         print_data("", *routing_lines(routing, Terminal.of(sys.stdout)))
     output.write(export.routing_csv(routing), export.routing_json(routing))

@@ -44,18 +44,18 @@ def _run(options: argparse.Namespace) -> int:
     )
     file = LineFile(options.file)
     windows = 0
-    with WorkerSession(options) as bench:
-        if bench.opened.device.recording:
-            raise UsageError(f"A {bench.opened.device.recording} can't be recorded again: copy its file.")
-        recorder = Recorder(bench.bench, settings)
+    with WorkerSession(options) as session:
+        if session.opened.device.recording:
+            raise UsageError(f"A {session.opened.device.recording} can't be recorded again: copy its file.")
+        recorder = Recorder(session.worker, settings)
         try:
-            for line in recorder.lines(chosen(bench.opened.rungs, options.rungs)):
+            for line in recorder.lines(chosen(session.opened.rungs, options.rungs)):
                 file.add(encode(line))
                 windows += isinstance(line, WindowLine)
             if windows:
                 file.finish()
         except BaseException:
-            bench.narrator.note(_left(file, windows))
+            session.narrator.note(_left(file, windows))
             raise
     if not windows:
         file.discard()

@@ -39,13 +39,13 @@ def _run(options: argparse.Namespace) -> int:
     output = Output.of(options)
     rows: list[Row] = []
     gates: list[Gate] = []
-    with WorkerSession(options) as bench:
-        request = request_of(options, bench.opened.default_rung)
+    with WorkerSession(options) as session:
+        request = request_of(options, session.opened.default_rung)
         for number in range(options.windows):
-            window = bench.measure(request, check_phases=output.exports)
+            window = session.measure(request, check_phases=output.exports)
             for lane in window.lanes:
                 rows += lane.rows or [
-                    _untimed(window, lane, bench.client.resolve(request), bench.opened.workload)
+                    _untimed(window, lane, session.client.resolve(request), session.opened.workload)
                 ]
                 gates.append(lane.gate)
             if output.shows_table:

@@ -18,7 +18,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(slots=True)
-class Bench:
+class OpenedWorker:
     """The conversation, what the worker opened, and who hears of it."""
 
     client: Conversation
