@@ -23,6 +23,7 @@ from gputop.ipc.protocol import (
     MeasureLadder,
     Open,
     Opened,
+    Planned,
     Rebuild,
     Rebuilt,
     Request,
@@ -38,9 +39,19 @@ from gputop.results.kernel_report import KernelReport
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
 from gputop.results.search_space import SearchSpace
+from gputop.util.errors import UsageError
 
 Say = Callable[[str], None]
 Stopped = Callable[[], bool]
+Show = Callable[[Planned], None]
+
+
+class PlanImpossible(UsageError):
+    """A plan that was to be measured can't be."""
+
+    def __init__(self, message: str, request: PlanRequest) -> None:
+        super().__init__(message)
+        self.request = request
 
 
 class Answering(Protocol):
@@ -115,8 +126,11 @@ def opened(request: Open, session: Answering, note: str) -> Opened:
     )
 
 
-def answer(session: Answering, request: Request, stop: Stopped, say: Say) -> Closing:
-    """Return the closing event of a request of what is open."""
+def answer(session: Answering, request: Request, stop: Stopped, say: Say, show: Show) -> Closing:
+    """Return the closing event of a request of what is open; `show` takes what comes before a window.
+
+    Raise PlanImpossible for a plan that `Measure.views` asks to see and that can't be.
+    """
     match request:
         case Resolve():
             return Resolved(id=request.id, view=session.view(request.request))
@@ -127,6 +141,8 @@ def answer(session: Answering, request: Request, stop: Stopped, say: Say) -> Clo
         case ForecastFlips():
             return FlipsForecast(id=request.id, forecasts=session.forecast_flips(request.request))
         case Measure():
+            if request.views:
+                show(_planned(session, request))
             window = session.measure(
                 request.current,
                 request.pinned,
@@ -152,3 +168,14 @@ def answer(session: Answering, request: Request, stop: Stopped, say: Say) -> Clo
             return Rebuilt(id=request.id, reports=reports)
         case Open() | Stop() | Bye():
             raise AssertionError("these concern whoever serves")
+
+
+def _planned(session: Answering, request: Measure) -> Planned:
+    """See the plans of a window. Raise PlanImpossible for the first that can't be."""
+    views = []
+    for plan in filter(None, (request.current, request.pinned)):
+        try:
+            views.append(session.view(plan))
+        except UsageError as error:
+            raise PlanImpossible(str(error), plan) from error
+    return Planned(id=request.id, current=views[0], pinned=views[1] if len(views) > 1 else None)

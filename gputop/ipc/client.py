@@ -17,7 +17,8 @@ from pathlib import Path
 import msgspec
 
 from gputop import __version__
-from gputop.ipc.conversation import Conversation, OnProgress
+from gputop.ipc.answers import PlanImpossible
+from gputop.ipc.conversation import Conversation, OnPlanned, OnProgress
 from gputop.ipc.log import WorkerLog
 from gputop.ipc.process import WorkerProcess, cause_of_death, worker_command
 from gputop.ipc.protocol import (
@@ -32,6 +33,7 @@ from gputop.ipc.protocol import (
     MeasureLadder,
     Open,
     Opened,
+    Planned,
     Progress,
     Request,
     Stop,
@@ -154,7 +156,13 @@ class Client(Conversation):
         self.hello = event
         return event
 
-    def call(self, request: Request, *, on_progress: OnProgress | None = None) -> Closing:
+    def call(
+        self,
+        request: Request,
+        *,
+        on_progress: OnProgress | None = None,
+        on_planned: OnPlanned | None = None,
+    ) -> Closing:
         """Stamp the request's id, send it and wait for its closing event.
 
         Raise WorkerLost if the worker died, lost its device or was silent beyond the deadline: then it is
@@ -172,7 +180,7 @@ class Client(Conversation):
             try:
                 if asked is None:
                     self._send(process, stamped)
-                return self._answer(process, stamped, on_progress)
+                return self._answer(process, stamped, on_progress, on_planned)
             except (UsageError, Unavailable):
                 # What could not be opened is not what `restart` opens again.
                 self._last_open = opened_before
@@ -231,7 +239,13 @@ class Client(Conversation):
         except OSError:
             raise self._lost(process, "is gone") from None
 
-    def _answer(self, process: WorkerProcess, request: Request, on_progress: OnProgress | None) -> Closing:
+    def _answer(
+        self,
+        process: WorkerProcess,
+        request: Request,
+        on_progress: OnProgress | None,
+        on_planned: OnPlanned | None,
+    ) -> Closing:
         """Events of this request until the one that closes it."""
         assert not isinstance(request, Stop | Bye)
         patience_s = self.silence_s
@@ -245,6 +259,9 @@ class Client(Conversation):
             if isinstance(event, Progress):
                 if on_progress is not None:
                     on_progress(event.text)
+            elif isinstance(event, Planned):
+                if on_planned is not None:
+                    on_planned(event)
             elif isinstance(event, Failed):
                 if event.fatal:
                     self.kill()
@@ -316,6 +333,8 @@ class Client(Conversation):
 
 def _error(event: Failed) -> GputopError:
     """Return the exception that the front end raises for a worker's failure."""
+    if event.refused is not None:
+        return PlanImpossible(event.message, event.refused)
     return _ERRORS.get(event.exit_code, WorkerLost)(event.message)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gputop.ipc.client import Client
-from gputop.ipc.conversation import Conversation, OnProgress
+from gputop.ipc.conversation import Conversation, OnPlanned, OnProgress
 from gputop.ipc.protocol import REPLAY, Closing, Open, Opened, Request
 from gputop.ipc.replay_client import ReplayClient
 
@@ -42,9 +42,15 @@ class Connection(Conversation):
     def start(self) -> None:
         """Do nothing: a worker is started for the first device that is opened."""
 
-    def call(self, request: Request, *, on_progress: OnProgress | None = None) -> Closing:
+    def call(
+        self,
+        request: Request,
+        *,
+        on_progress: OnProgress | None = None,
+        on_planned: OnPlanned | None = None,
+    ) -> Closing:
         if not isinstance(request, Open):
-            return self._serving.call(request, on_progress=on_progress)
+            return self._serving.call(request, on_progress=on_progress, on_planned=on_planned)
         if self._is_read_here(request):
             closing = self._reader.call(request, on_progress=on_progress)
             self._serving, self.recording = self._reader, self._reader.recording

@@ -25,6 +25,7 @@ from gputop.ipc.protocol import (
     MeasureLadder,
     Open,
     Opened,
+    Planned,
     Rebuild,
     Rebuilt,
     Request,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from gputop.results.recording import Recording
 
 OnProgress = Callable[[str], None]
+OnPlanned = Callable[[Planned], None]
 ClosingEvent = TypeVar(
     "ClosingEvent",
     Opened,
@@ -85,7 +87,13 @@ class Conversation(ABC):
         """Make ready for the first request. Raise Unavailable or WorkerLost if that fails."""
 
     @abstractmethod
-    def call(self, request: Request, *, on_progress: OnProgress | None = None) -> Closing:
+    def call(
+        self,
+        request: Request,
+        *,
+        on_progress: OnProgress | None = None,
+        on_planned: OnPlanned | None = None,
+    ) -> Closing:
         """Send a request and wait for its closing event.
 
         Raise UsageError, Unavailable or GateFailed if it was refused, WorkerLost if nobody is left to answer:
@@ -148,7 +156,12 @@ class Conversation(ABC):
         check_phases: bool = False,
         first_look: bool = False,
         on_progress: OnProgress | None = None,
+        on_planned: OnPlanned | None = None,
     ) -> Window:
+        """Measure one window; `on_planned` gets what can be chosen on its plans before it begins.
+
+        Raise PlanImpossible, with the plan, if `on_planned` is given and one of them can't be.
+        """
         request = Measure(
             current=current,
             pinned=pinned,
@@ -156,8 +169,9 @@ class Conversation(ABC):
             aa=aa,
             check_phases=check_phases,
             first_look=first_look,
+            views=on_planned is not None,
         )
-        return self._ask(request, Measured, on_progress).window
+        return self._ask(request, Measured, on_progress, on_planned).window
 
     def measure_ladder(
         self,
@@ -189,9 +203,13 @@ class Conversation(ABC):
         return self._ask(asked, Rebuilt, on_progress).reports
 
     def _ask(
-        self, request: Request, kind: type[ClosingEvent], on_progress: OnProgress | None
+        self,
+        request: Request,
+        kind: type[ClosingEvent],
+        on_progress: OnProgress | None,
+        on_planned: OnPlanned | None = None,
     ) -> ClosingEvent:
-        event = self.call(request, on_progress=on_progress)
+        event = self.call(request, on_progress=on_progress, on_planned=on_planned)
         if not isinstance(event, kind):
             self.kill()
             raise WorkerLost(f"The worker answered {type(request).__name__} with {type(event).__name__}.")

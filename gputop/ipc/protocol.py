@@ -1,9 +1,9 @@
 """The contract between client and worker: typed JSON lines, one message a line, validated on both sides.
 
 The worker greets with `Hello`. Each request carries an id; its answer is any number of `Progress`
-events with that id, then exactly one closing event (`Opened`, `Resolved`, `ChoicesListed`, `SpaceListed`,
-`FlipsForecast`, `Measured`, `LadderDone`, `Checked`, `Calibrated`, `Rebuilt`, `Failed`).
-`Stop` and `Bye` have none.
+events with that id (a Measure's begins with `Planned` if that is asked for), then exactly one closing event
+(`Opened`, `Resolved`, `ChoicesListed`, `SpaceListed`, `FlipsForecast`, `Measured`, `LadderDone`, `Checked`,
+`Calibrated`, `Rebuilt`, `Failed`). `Stop` and `Bye` have none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gputop.util.errors import UsageError
 from gputop.util.json_decode import BrokenJson, decode_json
 from gputop.util.printable import printable
 
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 REPLAY = "replay"
 """What stands in `Open.backend` for a recording: no backend, as what is served was measured elsewhere."""
 
@@ -82,6 +82,8 @@ class Measure(Message, tag="measure", frozen=True, kw_only=True):
     """Run the phase gate too, before the window."""
     first_look: bool = False
     """Show something soon: advice, and ceilings still to be measured, are left to a later window."""
+    views: bool = False
+    """Answer first with `Planned`: what the plans are, and what can be chosen on them."""
 
 
 class MeasureLadder(Message, tag="ladder", frozen=True, kw_only=True):
@@ -154,6 +156,14 @@ class Progress(Message, tag="progress", frozen=True, kw_only=True):
     text: str
 
 
+class Planned(Message, tag="planned", frozen=True, kw_only=True):
+    """What a Measure is of, before its window; extends the request's deadline."""
+
+    id: int
+    current: PlanView
+    pinned: PlanView | None = None
+
+
 class Opened(Message, tag="opened", frozen=True, kw_only=True):
     id: int
     device: DeviceFacts
@@ -219,6 +229,8 @@ class Failed(Message, tag="failed", frozen=True, kw_only=True):
     message: str
     fatal: bool = False
     """The device context is lost: the client must start a new worker."""
+    refused: PlanRequest | None = None
+    """Which of a Measure's plans can't be, if that is why."""
 
 
 Closing = (
@@ -234,7 +246,7 @@ Closing = (
     | Rebuilt
 )
 """What a request that was done is answered with."""
-Event = Hello | Progress | Closing | Failed
+Event = Hello | Progress | Planned | Closing | Failed
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from gputop.ipc.answers import answer, opened
-from gputop.ipc.conversation import Conversation, OnProgress
+from gputop.ipc.conversation import Conversation, OnPlanned, OnProgress
 from gputop.ipc.log import WorkerLog
 from gputop.ipc.protocol import Closing, Open, Opened, Request
 from gputop.util.errors import GputopError, UsageError, WorkerLost
@@ -28,13 +28,21 @@ class ReplayClient(Conversation):
     def start(self) -> None:
         """Do nothing: there is no process."""
 
-    def call(self, request: Request, *, on_progress: OnProgress | None = None) -> Closing:
+    def call(
+        self,
+        request: Request,
+        *,
+        on_progress: OnProgress | None = None,
+        on_planned: OnPlanned | None = None,
+    ) -> Closing:
         try:
             if isinstance(request, Open):
                 return self._open(request)
             if self._replay is None:
                 raise UsageError("Nothing is open: the first request must be open.")
-            return answer(self._replay, request, lambda: False, on_progress or _to_nobody)
+            return answer(
+                self._replay, request, lambda: False, on_progress or _to_nobody, on_planned or _to_nobody
+            )
         except GputopError:
             raise
         except MemoryError:
@@ -72,5 +80,5 @@ class ReplayClient(Conversation):
         self.log.close()
 
 
-def _to_nobody(_: str) -> None:
-    """A recording tells nothing of its progress."""
+def _to_nobody(_: object) -> None:
+    """Take what was not asked for."""

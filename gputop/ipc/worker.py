@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from gputop import __version__
 from gputop.backends import warm_up
-from gputop.ipc.answers import Answering, answer, opened
+from gputop.ipc.answers import Answering, PlanImpossible, answer, opened
 from gputop.ipc.protocol import (
     PROTOCOL_VERSION,
     REPLAY,
@@ -195,7 +195,10 @@ class _Worker:
                 return self._do(request, job.stop, say)
         except GputopError as error:
             fatal = isinstance(error, DeviceLost)
-            return Failed(id=request.id, exit_code=error.exit_code, message=str(error), fatal=fatal)
+            refused = error.request if isinstance(error, PlanImpossible) else None
+            return Failed(
+                id=request.id, exit_code=error.exit_code, message=str(error), fatal=fatal, refused=refused
+            )
         except BrokenPipeError:
             raise
         except MemoryError:
@@ -215,7 +218,7 @@ class _Worker:
     def _do(self, request: Request, stop: threading.Event, say: Callable[[str], None]) -> Event:
         if isinstance(request, Open):
             return self._open(request, say)
-        closing = answer(self._opened(), request, stop.is_set, say)
+        closing = answer(self._opened(), request, stop.is_set, say, self._emit)
         if isinstance(closing, Measured):
             return Measured(id=closing.id, window=self._pooled(closing.window))
         return closing

@@ -10,10 +10,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from textual.message import Message
 
-from gputop.ipc.protocol import Opened
+from gputop.ipc.answers import PlanImpossible
+from gputop.ipc.protocol import Opened, Planned
 from gputop.plan.choices import PlanView
 from gputop.plan.types import PlanRequest
 from gputop.tui import forecast
@@ -294,14 +296,16 @@ class Sampler(threading.Thread):
             return None
         if pair == self._settled:
             return self._after_window(pair)
-        unknown = [plan for plan in (pair.current, pair.pinned) if plan and plan not in self._resolved]
-        if unknown:
-            return lambda: self._resolve(pair, unknown[0])
-        if self._shown and not self._ceilings_asked and self._wish.measuring:
+        if not self._wish.measuring:
+            unknown = self._unknown(pair)
+            return (lambda: self._resolve(pair, unknown[0])) if unknown else None
+        if self._shown and not self._ceilings_asked:
             return self._calibrate
-        if self._wish.measuring:
-            return lambda: self._measure(pair)
-        return None
+        return lambda: self._measure(pair)
+
+    def _unknown(self, pair: PlanPair) -> list[PlanRequest]:
+        """Return the plans of which the screen does not know yet what can be chosen on them."""
+        return [plan for plan in (pair.current, pair.pinned) if plan and plan not in self._resolved]
 
     def _after_window(self, pair: PlanPair) -> Callable[[], None] | None:
         """What a recording is still to be asked for once the window is on the screen."""
@@ -352,6 +356,11 @@ class Sampler(threading.Thread):
         self._resolved.add(request)
         self._post(PlanReady(request, view))
 
+    def _know_both(self, pair: PlanPair, planned: Planned) -> None:
+        self._know(pair.current, planned.current)
+        if pair.pinned is not None and planned.pinned is not None:
+            self._know(pair.pinned, planned.pinned)
+
     def _measure(self, pair: PlanPair) -> None:
         with self._changed:
             if pair != self._wish.pair or not self._wish.measuring:
@@ -363,10 +372,19 @@ class Sampler(threading.Thread):
         seconds = FIRST_LOOK_S if first_look else longest
         try:
             window = self._client.measure(
-                pair.current, pair.pinned, seconds=seconds, first_look=first_look, on_progress=self._say
+                pair.current,
+                pair.pinned,
+                seconds=seconds,
+                first_look=first_look,
+                on_progress=self._say,
+                on_planned=partial(self._know_both, pair) if self._unknown(pair) else None,
             )
         except WorkerLost:
             raise
+        except PlanImpossible as error:
+            self._settle(pair)
+            self._post(PlanRefused(error.request, str(error)))
+            return
         except GputopError as error:
             self._settle(pair)
             self._post(WindowFailed(pair, str(error)))

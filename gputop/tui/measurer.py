@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from gputop.ipc.conversation import OnProgress
+from gputop.ipc.conversation import OnPlanned, OnProgress
 from gputop.ipc.log import WorkerLog
 from gputop.ipc.protocol import Opened
 from gputop.plan.choices import PlanView, SiteChoices
@@ -51,6 +51,7 @@ class Measurer(Protocol):
         seconds: float | None = None,
         first_look: bool = False,
         on_progress: OnProgress | None = None,
+        on_planned: OnPlanned | None = None,
     ) -> Window: ...
 
     def measure_ladder(

@@ -51,6 +51,9 @@ def test_another_wish_ends_the_window_that_was_begun_for_the_screen(tmp_path: Pa
             sampler.want(MeasureRequest(PlanPair(THREADS, BLAS)))
     assert pairs[0] == PlanPair(BLAS)
     assert pairs[-1] == PlanPair(THREADS, BLAS)
+    assert client.resolved == 1, (
+        "the plan that was named; a flip's own comes before its window, in one answer"
+    )
     sampler.finish()
 
 

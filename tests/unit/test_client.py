@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from gputop.ipc import process
+from gputop.ipc.answers import PlanImpossible
 from gputop.ipc.client import Client
-from gputop.ipc.protocol import PROTOCOL_VERSION, Hello, Open, encode
+from gputop.ipc.protocol import PROTOCOL_VERSION, Hello, Open, Planned, encode
 from gputop.model.workloads import parse_workload
 from gputop.plan.types import PlanRequest
 from gputop.util.errors import GputopError, Unavailable, UsageError, WorkerLost
@@ -307,6 +308,19 @@ def test_the_reader_survives_whatever_is_said(line: str, monkeypatch: pytest.Mon
     assert client.start().host == "elsewhere"
     client.kill()
     assert any("not an event" in said for said in client.log.lines())
+
+
+def test_a_window_is_preceded_by_what_can_be_chosen_on_its_plans(client: Client) -> None:
+    planned: list[Planned] = []
+    client.measure(PLAN, PlanRequest("cpu-loops"), seconds=0.1, on_planned=planned.append)
+    assert [(each.current, each.pinned) for each in planned] == [
+        (client.resolve(PLAN), client.resolve(PlanRequest("cpu-loops")))
+    ]
+    impossible = PlanRequest("cpu-blas", (("batch", "0"),))
+    with pytest.raises(PlanImpossible, match="batch") as refused:
+        client.measure(PLAN, impossible, seconds=0.1, on_planned=planned.append)
+    assert refused.value.request == impossible
+    assert len(planned) == 1
 
 
 def test_a_request_that_can_not_be_sent_is_refused_and_not_tried_again(client: Client) -> None:

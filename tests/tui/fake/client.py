@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from gputop.ipc.conversation import OnProgress
+from gputop.ipc.answers import PlanImpossible
+from gputop.ipc.conversation import OnPlanned, OnProgress
 from gputop.ipc.log import WorkerLog
 from gputop.ipc.protocol import (
     Checked,
@@ -15,6 +16,7 @@ from gputop.ipc.protocol import (
     Measured,
     Message,
     Opened,
+    Planned,
     Resolved,
     decode_event,
     encode,
@@ -52,6 +54,8 @@ class ReplayedClient:
         self.log = WorkerLog(folder / "worker.log")
         self.calls: list[str] = []
         self.windows = 0
+        self.resolved = 0
+        """Requests for a plan by itself."""
         self.die_next = False
         """The next window ends with the worker's death."""
         self.die_always = False
@@ -102,8 +106,8 @@ class ReplayedClient:
         )
 
     def resolve(self, request: PlanRequest) -> PlanView:
-        if IMPOSSIBLE in request.sets:
-            raise UsageError("A batch of 999 needs 340 GB; 8 GB are free. Allowed here: up to 24.")
+        self.resolved += 1
+        _refuse_impossible(request)
         return _through(Resolved(id=2, view=view_of(request)), Resolved).view
 
     def choices(self, request: PlanRequest, site: str) -> SiteChoices:
@@ -119,7 +123,10 @@ class ReplayedClient:
         seconds: float | None = None,
         first_look: bool = False,
         on_progress: OnProgress | None = None,
+        on_planned: OnPlanned | None = None,
     ) -> Window:
+        if on_planned is not None:
+            on_planned(self._planned(current, pinned))
         self.waiting = 1
         while self._held or self._last == (current, pinned):
             self._go_on.wait()
@@ -136,6 +143,15 @@ class ReplayedClient:
         self.windows += 1
         self.calls.append(f"measure {view_of(current).word} {view_of(pinned).word if pinned else '-'}")
         return _through(Measured(id=3, window=window_of(self.windows, current, pinned)), Measured).window
+
+    def _planned(self, current: PlanRequest, pinned: PlanRequest | None) -> Planned:
+        for request in filter(None, (current, pinned)):
+            try:
+                _refuse_impossible(request)
+            except UsageError as error:
+                raise PlanImpossible(str(error), request) from error
+        other = view_of(pinned) if pinned else None
+        return _through(Planned(id=3, current=view_of(current), pinned=other), Planned)
 
     def measure_ladder(
         self, requests: Sequence[PlanRequest], *, on_progress: OnProgress | None = None
@@ -180,6 +196,11 @@ class ReplayedClient:
 
     def close(self) -> None:
         self.log.close()
+
+
+def _refuse_impossible(request: PlanRequest) -> None:
+    if IMPOSSIBLE in request.sets:
+        raise UsageError("A batch of 999 needs 340 GB; 8 GB are free. Allowed here: up to 24.")
 
 
 def _through(event: Message, kind: type[T]) -> T:
