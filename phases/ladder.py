@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop.phases import rungs_cpu, rungs_cuda
-from gputop.plan.types import Rung, Toggle
+from gputop.plan.rungs import Rung, Toggle
 
 RUNGS: tuple[Rung, ...] = rungs_cpu.RUNGS + rungs_cuda.RUNGS
 

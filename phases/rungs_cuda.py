@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputop.plan.types import Prediction, Rung
+from gputop.plan.rungs import Prediction, Rung
 
 Entry = tuple[str, str | tuple[str, ...]]
 

@@ -12,7 +12,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gputop.plan.types import Dims, Kernel, LaunchInfo, Plan, Step, Task, View, Workload
+    from gputop.plan.launch_shape import LaunchInfo
+    from gputop.plan.types import Dims, Kernel, Plan, Step, Task, View, Workload
     from gputop.planner.registry import Registry
     from gputop.results.kernel_report import MachineCode
     from gputop.results.records import Ceilings, DeviceFacts, Health, Tuned

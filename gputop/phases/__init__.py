@@ -14,7 +14,8 @@ from functools import cache
 from importlib import import_module
 from types import ModuleType
 
-from gputop.plan.types import Kernel, Phase, Rung, Toggle
+from gputop.plan.rungs import Rung, Toggle
+from gputop.plan.types import Kernel, Phase
 from gputop.util.errors import UsageError
 from gputop.util.paths import checkout
 

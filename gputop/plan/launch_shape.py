@@ -155,3 +155,33 @@ class LaunchFacts:
     clustered_blocks: int | None = None
     """Of all clusters that the device holds at once; None without clusters."""
     code: CodeFacts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchInfo:
+    """What is known of a site's kernel on this device before it is timed; None is unknown."""
+
+    site: str
+    kernel: str
+    launches: int
+    """In one pass, all instances."""
+    library_kernel: str | None = None
+    grid: str | None = None
+    block: str | None = None
+    registers: int | None = None
+    smem_bytes: int | None = None
+    spill_bytes: int | None = None
+    occupancy_theoretical: float | None = None
+    """With blocks enough."""
+    occupancy_grid: float | None = None
+    """That this grid gives an SM."""
+    occupancy_limiters: tuple[str, ...] = ()
+    waves: float | None = None
+    warps_in_flight: float | None = None
+    cubin: str | None = None
+    blocks: int | None = None
+    """Thread blocks of the launch that does the work (its grid as a number)."""
+    blocks_per_sm: int | None = None
+    """Blocks of that launch that an SM holds at once."""
+    each: tuple[LaunchFacts, ...] = ()
+    """Every launch of one instance, in order."""

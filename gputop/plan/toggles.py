@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gputop.plan.types import Toggle
+from gputop.plan.rungs import Toggle
 from gputop.util.errors import UsageError
 
 MOST_BATCH = 4096

@@ -11,7 +11,8 @@ from itertools import groupby
 from pathlib import Path
 
 from gputop.model.workloads import WORKLOADS
-from gputop.plan.types import Dims, Kernel, KernelChoice, Plan, PlanRequest, Rung, Step, Task
+from gputop.plan.rungs import Rung
+from gputop.plan.types import Dims, Kernel, KernelChoice, Plan, PlanRequest, Step, Task
 from gputop.planner.kernel_calls import launches_of, refusal_of, shapes_of
 from gputop.planner.registry import Registry, divided
 from gputop.planner.resolver import Resolver, plan_dims

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gputop.plan.choices import Candidate, SiteChoices, SiteView, ToggleView
+from gputop.plan.rungs import Toggle
 from gputop.plan.toggles import toggle_text
-from gputop.plan.types import Dims, Kernel, KernelChoice, Plan, PlanRequest, Task, Toggle
+from gputop.plan.types import Dims, Kernel, KernelChoice, Plan, PlanRequest, Task
 from gputop.planner.resolver import Resolver
 from gputop.util.errors import UsageError, unknown_name
 

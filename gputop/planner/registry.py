@@ -10,18 +10,8 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from gputop import phases as bridge
-from gputop.plan.types import (
-    Dims,
-    Kernel,
-    KernelChoice,
-    Phase,
-    Plan,
-    Rung,
-    Site,
-    Step,
-    Task,
-    Toggle,
-)
+from gputop.plan.rungs import Rung, Toggle
+from gputop.plan.types import Dims, Kernel, KernelChoice, Phase, Plan, Site, Step, Task
 from gputop.plan.work import NOTHING, Work
 from gputop.planner.own_kernels.folder import OwnFolder, read_folder
 from gputop.util import paths

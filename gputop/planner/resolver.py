@@ -7,18 +7,9 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from gputop.plan.plan_string import parse_choice
+from gputop.plan.rungs import Rung
 from gputop.plan.toggles import toggle_text, toggle_value
-from gputop.plan.types import (
-    Dims,
-    Kernel,
-    KernelChoice,
-    Plan,
-    PlanRequest,
-    Rung,
-    Step,
-    Task,
-    Workload,
-)
+from gputop.plan.types import Dims, Kernel, KernelChoice, Plan, PlanRequest, Step, Task, Workload
 from gputop.planner.dispatch import (
     Dispatch,
     Entry,

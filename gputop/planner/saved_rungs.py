@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 
 from gputop.plan.plan_string import parse_choice
+from gputop.plan.rungs import Rung
 from gputop.plan.toggles import toggle_value
-from gputop.plan.types import PlanRequest, Rung
+from gputop.plan.types import PlanRequest
 from gputop.planner.registry import Registry
 from gputop.util import paths
 from gputop.util.errors import UsageError

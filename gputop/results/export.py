@@ -14,23 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, fields
 from typing import Any, get_args, get_type_hints
 
-from gputop.results.fleet_row import FleetRow
-from gputop.results.inspection import SCHEMA_INSPECT, Inspection, inspection_record
-from gputop.results.kernel_code import SCHEMA_CODE, KernelCode
-from gputop.results.kernel_selection import Routing
-from gputop.results.ladder import Ladder
-from gputop.results.records import SCHEMA_PHASES, Ceilings, Comparison, Row, Window
-from gputop.results.schemas import (
-    CEILINGS,
-    COMPARE,
-    FLEET,
-    LADDER,
-    PHASES,
-    ROUTING,
-    SEARCH,
-    WINDOWS,
+from gputop.results.file_rows import (
     Record,
-    Schema,
     Value,
     ceiling_records,
     compare_records,
@@ -41,6 +26,13 @@ from gputop.results.schemas import (
     search_records,
     window_records,
 )
+from gputop.results.fleet_row import FleetRow
+from gputop.results.inspection import SCHEMA_INSPECT, Inspection, inspection_record
+from gputop.results.kernel_code import SCHEMA_CODE, KernelCode
+from gputop.results.kernel_selection import Routing
+from gputop.results.ladder import Ladder
+from gputop.results.records import SCHEMA_PHASES, Ceilings, Comparison, Row, Window
+from gputop.results.schemas import CEILINGS, COMPARE, FLEET, LADDER, PHASES, ROUTING, SEARCH, WINDOWS, Schema
 from gputop.results.search_result import SearchResult
 from gputop.util.errors import UsageError
 from gputop.util.output_file import Target, open_target

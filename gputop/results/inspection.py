@@ -12,9 +12,9 @@ from gputop.perf.block_shape import KNOBS, BlockShape, cliff_text
 from gputop.perf.gpu_specs import SM_LIMITS
 from gputop.results import phase_facts
 from gputop.results.counters import Counted, counted_lines
+from gputop.results.file_rows import phase_records
 from gputop.results.kernel_code import KernelCode, code_lines, spilled
 from gputop.results.records import Ceilings, DeviceFacts, Gate, PhaseCheck, Row
-from gputop.results.schemas import phase_records
 from gputop.util.units import UNKNOWN, flop, percent, scientific, seconds, si, size_bytes, whole
 
 SCHEMA_INSPECT = "gputop.inspect/1"

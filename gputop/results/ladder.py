@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gputop.plan.types import Prediction
+from gputop.plan.rungs import Prediction
 from gputop.results.records import Breakdown, DeviceFacts, Gate, Health, Tuned
 from gputop.util.interval import Interval
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from gputop import __version__
 from gputop.backends.base import Backend, Say
-from gputop.plan.launch_shape import LaunchFacts
-from gputop.plan.types import Dims, LaunchInfo, Plan, PlanRequest, Step
+from gputop.plan.launch_shape import LaunchFacts, LaunchInfo
+from gputop.plan.types import Dims, Plan, PlanRequest, Step
 from gputop.planner.resolver import Resolver, plan_dims
 from gputop.results.records import Ceilings, Health, Row
 from gputop.session import advice

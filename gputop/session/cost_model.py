@@ -14,19 +14,8 @@ from gputop.perf.gpu_specs import SM_LIMITS, arch_name
 from gputop.perf.kernel_facts import known_kernels
 from gputop.perf.roofline import Device, Floor, Footprint, LaunchMode, LaunchTerms, Rates, SiteTerms
 from gputop.perf.roofline.peaks import RatesAtClock
-from gputop.plan.launch_shape import LaunchFacts, LaunchShape
-from gputop.plan.types import (
-    Dims,
-    Kernel,
-    KernelChoice,
-    KernelKind,
-    Launch,
-    LaunchInfo,
-    Plan,
-    Site,
-    Step,
-    WeightView,
-)
+from gputop.plan.launch_shape import LaunchFacts, LaunchInfo, LaunchShape
+from gputop.plan.types import Dims, Kernel, KernelChoice, KernelKind, Launch, Plan, Site, Step, WeightView
 from gputop.plan.work import NOTHING, Work
 from gputop.planner.kernel_calls import launches_of, shapes_of
 from gputop.results import breakdown

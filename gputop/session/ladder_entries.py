@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gputop.perf import paired_stats, verdicts
-from gputop.plan.types import Plan, Rung
+from gputop.plan.rungs import Rung
+from gputop.plan.types import Plan
 from gputop.results.ladder import LadderEntry, PredictedGain
 from gputop.results.records import Breakdown, Gate, Tuned
 from gputop.session import paired_comparison

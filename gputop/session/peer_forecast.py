@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gputop.perf.roofline import LAUNCH_CEILINGS
-from gputop.plan.types import Dims, Feature, KernelKind, Plan, Site
+from gputop.plan.rungs import Feature
+from gputop.plan.types import Dims, KernelKind, Plan, Site
 from gputop.planner.resolver import Resolver
 from gputop.session.cost_model import Machine, SiteModel, plan_floors
 

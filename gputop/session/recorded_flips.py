@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from gputop.plan.choices import Candidate, SiteChoices, SiteView, ToggleView
+from gputop.plan.rungs import Toggle
 from gputop.plan.toggles import toggle_text, toggle_value
-from gputop.plan.types import Dims, KernelChoice, Plan, PlanRequest, Toggle
+from gputop.plan.types import Dims, KernelChoice, Plan, PlanRequest
 from gputop.planner.dispatch import phase_of_names, served
 from gputop.planner.resolver import Resolver
 from gputop.util.errors import UsageError, unknown_name

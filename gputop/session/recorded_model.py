@@ -8,8 +8,8 @@ from functools import cached_property
 from math import prod
 
 from gputop.perf.roofline.peaks import total
-from gputop.plan.launch_shape import LaunchFacts
-from gputop.plan.types import Launch, LaunchInfo, Step
+from gputop.plan.launch_shape import LaunchFacts, LaunchInfo
+from gputop.plan.types import Launch, Step
 from gputop.planner.kernel_calls import launches_of
 from gputop.planner.resolver import Resolver, plan_dims
 from gputop.results.kindred_ceilings import completed

@@ -9,7 +9,8 @@ from typing import Any
 from gputop.perf import paired_stats, roofline
 from gputop.perf.roofline import Floor
 from gputop.perf.roofline.peaks import total
-from gputop.plan.types import KINDS, Dims, KernelKind, LaunchInfo, Plan
+from gputop.plan.launch_shape import LaunchInfo
+from gputop.plan.types import KINDS, Dims, KernelKind, Plan
 from gputop.results.records import SCHEMA_PHASES, Comparison, Delta, DeviceFacts, Health, Row
 from gputop.results.residual import residual_note, residual_s
 from gputop.session import interference

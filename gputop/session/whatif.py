@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from gputop.perf.block_shape import BlockShape
 from gputop.perf.gpu_specs import GpuModel
 from gputop.perf.roofline import batched_s
-from gputop.plan.types import Dims, LaunchInfo, Plan, PlanRequest
+from gputop.plan.launch_shape import LaunchInfo
+from gputop.plan.types import Dims, Plan, PlanRequest
 from gputop.planner.kernel_calls import launches_of
 from gputop.planner.resolver import Resolver
 from gputop.results.phase_facts import block_shape, extent_of, phases_of

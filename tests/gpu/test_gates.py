@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from gputop.plan.plan_string import parse_word
-from gputop.plan.types import PlanRequest, Rung
+from gputop.plan.rungs import Rung
+from gputop.plan.types import PlanRequest
 from gputop.session.session import Session
 from tests.gpu.plans import STANDARD, catalog, gate_of
 

@@ -13,8 +13,9 @@ from gputop.backends.cuda.launch_info import launch_info
 from gputop.backends.cuda.runtime.context import Context, Function
 from gputop.backends.cuda.runtime.launch import Geometry, KernelLaunch
 from gputop.model.workloads import parse_workload
+from gputop.plan.launch_shape import LaunchInfo
 from gputop.plan.plan_string import parse_word
-from gputop.plan.types import Dims, LaunchInfo, PlanRequest
+from gputop.plan.types import Dims, PlanRequest
 from gputop.planner.resolver import Resolver
 from gputop.util.paths import kernels_dir
 

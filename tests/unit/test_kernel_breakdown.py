@@ -9,7 +9,8 @@ import pytest
 
 from gputop.backends.base import PassTimes, PhaseTimes, Trace
 from gputop.perf.paired_stats import paired
-from gputop.plan.types import Dims, LaunchInfo, Plan, PlanRequest, Step
+from gputop.plan.launch_shape import LaunchInfo
+from gputop.plan.types import Dims, Plan, PlanRequest, Step
 from gputop.planner.resolver import Resolver
 from gputop.results.breakdown import from_rows
 from gputop.results.records import DeviceFacts, Gate, Health, Tuned

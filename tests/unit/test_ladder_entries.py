@@ -11,7 +11,8 @@ import pytest
 from gputop.backends.base import Prepared
 from gputop.perf.verdicts import Paired
 from gputop.phases import rungs
-from gputop.plan.types import Plan, PlanRequest, Prediction
+from gputop.plan.rungs import Prediction
+from gputop.plan.types import Plan, PlanRequest
 from gputop.results import recording
 from gputop.results.ladder import PredictedGain
 from gputop.results.recording import LadderLine, encode, parse

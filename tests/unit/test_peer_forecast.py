@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from gputop.perf.roofline import Floor, SiteTerms, batched_s
 from gputop.plan.plan_string import parse_choice
-from gputop.plan.types import Dims, Feature, Kernel, Plan, PlanRequest
+from gputop.plan.rungs import Feature
+from gputop.plan.types import Dims, Kernel, Plan, PlanRequest
 from gputop.plan.work import NOTHING
 from gputop.planner.resolver import Resolver
 from gputop.results import recording

@@ -11,7 +11,8 @@ import pytest
 from gputop.backends.base import PassTimes, PhaseTimes
 from gputop.model.workloads import WORKLOADS
 from gputop.perf.roofline import TERMS, Binding, Floor, LaunchTerms, SiteTerms
-from gputop.plan.types import LaunchInfo, PlanRequest
+from gputop.plan.launch_shape import LaunchInfo
+from gputop.plan.types import PlanRequest
 from gputop.planner.resolver import Resolver
 from gputop.results.records import (
     TOTAL_ROWS,

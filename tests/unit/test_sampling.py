@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from gputop.backends.base import PassTimes, PhaseTimes, TimedRun, Trace, run_in_turn
-from gputop.plan.types import LaunchInfo, Plan, PlanRequest, Step
+from gputop.plan.launch_shape import LaunchInfo
+from gputop.plan.types import Plan, PlanRequest, Step
 from gputop.results.records import Gate, Tuned
 from gputop.session import sampling
 from gputop.session.prepared_plans import PreparedLane

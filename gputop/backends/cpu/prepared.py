@@ -18,7 +18,8 @@ from gputop.backends.cpu.kernels import Bind
 from gputop.backends.cpu.memory import Floats, Memory
 from gputop.backends.cpu.own_kernels import first_run
 from gputop.perf.paired_stats import undisturbed
-from gputop.plan.types import Dims, LaunchInfo, Plan, Step, View
+from gputop.plan.launch_shape import LaunchInfo
+from gputop.plan.types import Dims, Plan, Step, View
 from gputop.results.records import Tuned
 from gputop.util import host_cpu
 from gputop.util.heartbeat import beat

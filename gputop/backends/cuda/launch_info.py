@@ -12,8 +12,7 @@ from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.graph import KernelNode, kernel_nodes
 from gputop.backends.cuda.runtime.launch import KernelLaunch
 from gputop.perf import occupancy
-from gputop.plan.launch_shape import LaunchFacts
-from gputop.plan.types import LaunchInfo
+from gputop.plan.launch_shape import LaunchFacts, LaunchInfo
 from gputop.util.errors import UsageError
 
 

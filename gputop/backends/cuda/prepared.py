@@ -22,7 +22,8 @@ from gputop.backends.cuda.timing.cupti import KernelRecorder
 from gputop.backends.cuda.timing.events import Timer
 from gputop.backends.cuda.timing.phase_timer import PhaseSplit
 from gputop.backends.cuda.weights import DeviceWeights
-from gputop.plan.types import Dims, LaunchInfo, Plan, Step, View
+from gputop.plan.launch_shape import LaunchInfo
+from gputop.plan.types import Dims, Plan, Step, View
 from gputop.results.records import Tuned
 from gputop.util.startup_trace import mark
 

@@ -226,7 +226,7 @@ def _backends(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _prediction(prediction: object) -> str:
-    from gputop.plan.types import Prediction
+    from gputop.plan.rungs import Prediction
 
     if not isinstance(prediction, Prediction):
         return ""

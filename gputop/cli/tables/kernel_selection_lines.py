@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from gputop.cli.tables.text_table import Heading, table
 from gputop.cli.tables.window_lines import footnotes, records_table
 from gputop.cli.terminal import Terminal
+from gputop.results.file_rows import routing_records
 from gputop.results.kernel_selection import Route, Routing, best_of, headroom
-from gputop.results.schemas import ROUTING, routing_records
+from gputop.results.schemas import ROUTING
 from gputop.util import units
 
 KEYS = ("site", "kernel", "time_s", "incumbent_s", "ratio", "ratio_lo", "ratio_hi", "verdict", "standing")

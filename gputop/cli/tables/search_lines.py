@@ -9,7 +9,8 @@ from gputop.cli.tables.text_table import Heading, table
 from gputop.cli.tables.window_lines import footnotes, records_table
 from gputop.cli.terminal import Terminal
 from gputop.plan.types import KernelChoice
-from gputop.results.schemas import SEARCH, search_records
+from gputop.results.file_rows import search_records
+from gputop.results.schemas import SEARCH
 from gputop.results.search_result import OF_STRUCK, OF_TABLE, SearchResult
 from gputop.search.ablation import Ablation
 from gputop.search.closing import Claim, Closing

@@ -9,18 +9,11 @@ from gputop.cli.tables.breakdown_lines import tuned_lines
 from gputop.cli.tables.text_table import Heading, table
 from gputop.cli.terminal import Terminal
 from gputop.results.columns import BY_KEY, Column
+from gputop.results.file_rows import Record, Value, ceiling_records, compare_records
 from gputop.results.host_words import others_words, quota_words, throttled_words
 from gputop.results.records import TOTAL_ROWS, Ceilings, Comparison, Gate, PlanResult, Row, Window
 from gputop.results.row_figures import binds_words, floor_ranks
-from gputop.results.schemas import (
-    CEILINGS,
-    COMPARE,
-    Record,
-    Schema,
-    Value,
-    ceiling_records,
-    compare_records,
-)
+from gputop.results.schemas import CEILINGS, COMPARE, Schema
 from gputop.util import units
 from gputop.util.interval import Interval
 

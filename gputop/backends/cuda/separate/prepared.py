@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from gputop.backends.base import PassTimes, PhaseTimes, Say, TimedRun
 from gputop.backends.cuda.separate.messages import Call, Done, Failed, Prepare, Read, Request, Said
-from gputop.plan.types import LaunchInfo, Plan, Step, View
+from gputop.plan.launch_shape import LaunchInfo
+from gputop.plan.types import Plan, Step, View
 from gputop.results.records import Tuned
 from gputop.util import host_cpu
 from gputop.util.child_environment import child_environment

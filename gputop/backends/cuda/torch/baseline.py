@@ -30,7 +30,8 @@ from gputop.backends.cuda.torch.compiler import COMPILER
 from gputop.backends.cuda.torch.kernel_classifier import KindTimes
 from gputop.backends.cuda.weights import DeviceWeights
 from gputop.model.weights import TENSORS, Tensor
-from gputop.plan.types import LAYERNORM_EPS, Dims, KernelKind, LaunchInfo, Plan, Step
+from gputop.plan.launch_shape import LaunchInfo
+from gputop.plan.types import LAYERNORM_EPS, Dims, KernelKind, Plan, Step
 from gputop.results.records import Tuned
 from gputop.util.errors import Unavailable, UsageError
 
