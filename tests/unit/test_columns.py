@@ -21,14 +21,11 @@ PROMISED = """
     logit0 logit1 tokens_per_s sm_clock_hz power_w throttle pinned_plan delta_s delta_lo_s delta_hi_s
     ratio verdict cubin versions status
 """.split()
-ADDED = """
-    question_floor_s host_bound kind spill_bytes moved_over_compulsory library_kernel_demangled
-    first_load_s code_s end_s modelled_s binds_share reach_s occupancy_grid reach_efficiency
-""".split()
 
 
-def test_columns_are_the_promised_ones_in_order() -> None:
-    assert [column.key for column in COLUMNS] == PROMISED + ADDED
+def test_the_first_columns_are_the_promised_ones_and_others_come_behind() -> None:
+    """The golden file of the phases holds the order of those that were added since."""
+    assert [column.key for column in COLUMNS][: len(PROMISED)] == PROMISED
 
 
 def test_columns_are_the_fields_of_a_row() -> None:
