@@ -2,9 +2,10 @@
 # Every rung of ours as an emitted program, on this machine's GPU: tests/gpu/emit_all.sh FOLDER [RUNG...]
 #
 # For each rung: `gputop emit` and nvcc, half as many at once as there are cores; then, one after the other, the
-# program, `gputop run`, and the program once more. A table then says whether
-# both print the same logits and how their device times compare; it also stands in FOLDER/summary.txt, and what each
-# step said in a file beside it. A graph is held to 2 % of gputop's device time, other rungs' times are only shown.
+# program, `gputop run`, and the program once more. A table then says whether both print the same logits and how their
+# device times compare; it also stands in FOLDER/summary.txt, and what each step said in a file beside it. A graph is
+# held to 2 % of gputop's device time, other rungs' times are only shown. ONLY=build ends before anything is timed; a
+# program that lies in FOLDER already is not built again.
 #
 # Needs nvcc and, for rungs that call them, the headers and libraries of cuBLAS: those of a CUDA toolkit, or of the
 # packages that gputop's extras install. PYTHON chooses the interpreter, ARCH the architecture (default: this GPU's).
@@ -37,6 +38,7 @@ build() {
 }
 
 make_program() {
+    [ ! -x "$out/$1" ] || return 0
     gputop emit "$1" --arch "$arch" -o "$out/$1.cu" > "$out/$1.emit.txt" 2>&1 &&
         build "$out/$1" > "$out/$1.build.txt" 2>&1
 }
@@ -46,6 +48,7 @@ for rung in $rungs; do
     make_program "$rung" &
 done
 wait
+[ "${ONLY:-}" != build ] || exit 0
 for rung in $rungs; do
     [ -x "$out/$rung" ] || continue
     echo "$rung" >&2
