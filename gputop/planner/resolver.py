@@ -172,6 +172,12 @@ class Resolver(Registry):
             if choice.splits is None:
                 splits = self.default_splits(self.kernel(choice.kernel), tasks[site], plan, dims)
                 table[site] = replace(choice, splits=splits)
+        unserved = [site for site in tasks if site not in table]
+        if unserved:
+            raise UsageError(
+                f"No kernel serves {', '.join(unserved)}: neither {plan.rung} nor a rung before it names one. "
+                f"Name one with --use {unserved[0]}=KERNEL."
+            )
         return {site: table[site] for site in tasks}
 
     def _check(self, plan: Plan, dims: Dims, tasks: Mapping[str, Task]) -> None:

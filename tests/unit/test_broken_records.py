@@ -67,6 +67,16 @@ def test_a_double_name_and_a_broken_rung_are_faults() -> None:
     assert "rung cpu-broken uses w3, which is no site" in found
 
 
+def test_a_phase_that_no_rung_names_a_kernel_for_is_said_to_be_unserved() -> None:
+    """As is so of a new phase whose kernel's record was forgotten in the first rung."""
+    first = CATALOG.rungs_of("cpu")[0]
+    without = replace(first, use=tuple(use for use in first.use if use[0] != "lnf"))
+    catalog = replace(CATALOG, rungs=(without,))
+    with pytest.raises(UsageError, match=r"No kernel serves lnf: .*--use lnf=KERNEL"):
+        catalog.resolve(PlanRequest("cpu-loops"), TINY.dims, "cpu")
+    assert "rung cpu-loops does not resolve" in "; ".join(faults(catalog))
+
+
 # --- one record -----------------------------------------------------------------------------------------
 
 
