@@ -175,7 +175,7 @@ class Resolver(Registry):
         unserved = [site for site in tasks if site not in table]
         if unserved:
             raise UsageError(
-                f"No kernel serves {', '.join(unserved)}: neither {plan.rung} nor a rung before it names one. "
+                f"No kernel serves {', '.join(unserved)}: {plan.rung} and the rungs before it name none. "
                 f"Name one with --use {unserved[0]}=KERNEL."
             )
         return {site: table[site] for site in tasks}

@@ -18,8 +18,8 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
 from textual.timer import Timer
 
+from gputop.ipc.conversation import Conversation
 from gputop.tui.measure_thread import MeasureRequest, Sampler
-from gputop.tui.measurer import Measurer
 from gputop.tui.options import Options
 from gputop.tui.printable_filter import PRINTABLE
 from gputop.tui.screens.main import MainScreen
@@ -50,7 +50,7 @@ class AppBase(App[int]):
     def __init__(
         self,
         options: Options,
-        client: Measurer,
+        client: Conversation,
         *,
         clock: Callable[[], float] = time.monotonic,
         update_s: float = UPDATE_S,

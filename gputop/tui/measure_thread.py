@@ -15,11 +15,11 @@ from functools import partial
 from textual.message import Message
 
 from gputop.ipc.answers import PlanImpossible
+from gputop.ipc.conversation import Conversation
 from gputop.ipc.protocol import Opened, Planned
 from gputop.plan.choices import PlanView
 from gputop.plan.types import PlanRequest
 from gputop.tui import forecast
-from gputop.tui.measurer import Measurer
 from gputop.tui.messages import (
     CannotOpen,
     CeilingsReady,
@@ -79,7 +79,7 @@ class Saved:
 class Sampler(threading.Thread):
     """Owns one client from its start to its end."""
 
-    def __init__(self, client: Measurer, options: Options, post: Callable[[Message], object]) -> None:
+    def __init__(self, client: Conversation, options: Options, post: Callable[[Message], object]) -> None:
         """`post` must be safe to call from another thread, as Textual's post_message is."""
         super().__init__(name="sampler", daemon=True)
         self._client = client
