@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from textual.message import Message
 
@@ -48,6 +50,8 @@ from gputop.tui.options import Options
 from gputop.tui.state import PlanPair, State
 from gputop.tui.state_events import device_ready
 from gputop.util.errors import GputopError, WorkerLost
+
+Answer = TypeVar("Answer")
 
 LOSSES_IN_A_ROW = 3
 """A worker that dies this often without one window between is not started again by itself."""
@@ -145,38 +149,32 @@ class Sampler(threading.Thread):
 
     def check(self, request: PlanRequest) -> None:
         """Run both gates of a plan, before its next window."""
-        with self._changed:
+        with self._cutting():
             self._checks.append(request)
-            cut = self._under_way is not None
-            self._changed.notify()
-        if cut:
-            self._client.stop()
 
     def list_choices(self, request: PlanRequest, site: str) -> None:
         """List the kernels of one site of a plan, before its next window."""
-        with self._changed:
+        with self._cutting():
             self._asked_site = request, site
-            cut = self._under_way is not None
-            self._changed.notify()
-        if cut:
-            self._client.stop()
 
     def rebuild(self, saved: Saved) -> None:
         """Compile what was saved, and check one of it, before the next window."""
-        with self._changed:
+        with self._cutting():
             waiting = self._rebuild.changed if self._rebuild else frozenset()
             self._rebuild = replace(saved, changed=saved.changed | waiting)
-            cut = self._under_way is not None
-            self._changed.notify()
-        if cut:
-            self._client.stop()
 
     def reopen(self, options: Options) -> None:
         """Open something else; where that can't be had, go on with what is open."""
-        with self._changed:
+        with self._cutting():
             self._next_options = options
             if self._lost:
                 self._losses = 0
+
+    @contextmanager
+    def _cutting(self) -> Iterator[None]:
+        """Change what is asked for; a window under way ends early."""
+        with self._changed:
+            yield
             cut = self._under_way is not None
             self._changed.notify()
         if cut:
@@ -240,12 +238,8 @@ class Sampler(threading.Thread):
 
     def _reopen(self, options: Options) -> None:
         self._next_options = None
-        try:
-            opened = self._open_with(options)
-        except WorkerLost:
-            raise
-        except GputopError as error:
-            self._post(NotReopened(str(error)))
+        opened = self._answer_or(NotReopened, lambda: self._open_with(options))
+        if opened is None:
             return
         with self._changed:
             self._options = options
@@ -342,15 +336,11 @@ class Sampler(threading.Thread):
             self._post(DeviceReady(opened))
 
     def _resolve(self, pair: PlanPair, request: PlanRequest) -> None:
-        try:
-            view = self._client.resolve(request)
-        except WorkerLost:
-            raise
-        except GputopError as error:
+        view = self._answer_or(partial(PlanRefused, request), lambda: self._client.resolve(request))
+        if view is None:
             self._settle(pair)
-            self._post(PlanRefused(request, str(error)))
-            return
-        self._know(request, view)
+        else:
+            self._know(request, view)
 
     def _know(self, request: PlanRequest, view: PlanView) -> None:
         self._resolved.add(request)
@@ -401,37 +391,27 @@ class Sampler(threading.Thread):
 
     def _ladder(self) -> None:
         self._ladder_asked = True
-        try:
-            ladder = self._client.measure_ladder((), on_progress=self._say)
-        except WorkerLost:
-            raise
-        except GputopError:
-            # A recording that was cut short has none, and is shown without.
-            return
-        self._post(LadderReady(ladder))
+        # A recording that was cut short has none, and is shown without.
+        ladder = self._answer_or(None, lambda: self._client.measure_ladder((), on_progress=self._say))
+        if ladder is not None:
+            self._post(LadderReady(ladder))
 
     def _forecast_flips(self, request: PlanRequest) -> None:
         self._forecast_asked.add(request)
-        try:
-            found = forecast.ask(self._client, request)
-        except WorkerLost:
-            raise
-        except GputopError:
-            # Without a forecast the flips are refused as before.
-            return
-        self._post(ForecastsReady(found))
+        # Without a forecast the flips are refused as before.
+        found = self._answer_or(None, lambda: forecast.ask(self._client, request))
+        if found is not None:
+            self._post(ForecastsReady(found))
 
     def _calibrate(self) -> None:
         """Ask for the ceilings once the first window is on the screen: rooflines and floors need them."""
         self._ceilings_asked = True
-        try:
-            ceilings = self._client.calibrate(on_progress=self._say)
-        except WorkerLost:
-            raise
-        except GputopError as error:
-            self._say(f"no ceilings: {error}")
-            return
-        self._post(CeilingsReady(ceilings))
+        ceilings = self._answer_or(
+            lambda reason: Said(f"no ceilings: {reason}"),
+            lambda: self._client.calibrate(on_progress=self._say),
+        )
+        if ceilings is not None:
+            self._post(CeilingsReady(ceilings))
 
     def _check(self, request: PlanRequest) -> None:
         self._checks.popleft()
@@ -446,14 +426,9 @@ class Sampler(threading.Thread):
 
     def _list_choices(self, request: PlanRequest, site: str) -> None:
         self._asked_site = None
-        try:
-            choices = self._client.choices(request, site)
-        except WorkerLost:
-            raise
-        except GputopError as error:
-            self._post(ChoicesFailed(str(error)))
-            return
-        self._post(ChoicesReady(request, choices))
+        choices = self._answer_or(ChoicesFailed, lambda: self._client.choices(request, site))
+        if choices is not None:
+            self._post(ChoicesReady(request, choices))
 
     def _try_kernels(self, saved: Saved) -> None:
         """Compile what was saved, and check the first of it that can be tried before it is measured."""
@@ -462,14 +437,13 @@ class Sampler(threading.Thread):
             # The same names may mean other plans now.
             self._settled = None
             self._resolved.clear()
-        try:
-            reports = self._client.rebuild(
+        reports = self._answer_or(
+            KernelsNotWatched,
+            lambda: self._client.rebuild(
                 saved.request, saved.site, sorted(saved.changed), on_progress=self._say
-            )
-        except WorkerLost:
-            raise
-        except GputopError as error:
-            self._post(KernelsNotWatched(str(error)))
+            ),
+        )
+        if reports is None:
             return
         self._post(KernelsBuilt(reports))
         report = next((report for report in reports if report.trial), None)
@@ -484,6 +458,19 @@ class Sampler(threading.Thread):
             return
         self._new_trial = report.trial
         self._post(KernelChecked(report, gate))
+
+    def _answer_or(
+        self, refused: Callable[[str], Message] | None, ask: Callable[[], Answer]
+    ) -> Answer | None:
+        """Return what `ask` does. If it is refused, post `refused` of the reason, if any, and return None."""
+        try:
+            return ask()
+        except WorkerLost:
+            raise
+        except GputopError as error:
+            if refused is not None:
+                self._post(refused(str(error)))
+            return None
 
     def _settle(self, pair: PlanPair) -> None:
         with self._changed:
