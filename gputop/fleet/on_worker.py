@@ -16,8 +16,8 @@ from typing import Any
 from gputop import __version__
 from gputop.fleet.dask_library import distributed
 from gputop.fleet.jobs import Job, Met, Opening
-from gputop.ipc.client import Client
 from gputop.ipc.opened_worker import OpenedWorker
+from gputop.ipc.worker_client import WorkerClient
 
 IDLE_S = 60.0
 """A gputop worker that is asked nothing for so long is ended: whoever asked may be gone."""
@@ -36,7 +36,7 @@ class _Kept:
     """The gputop worker that stays open from job to job."""
 
     opening: Opening
-    client: Client
+    client: WorkerClient
     worker: OpenedWorker | None = None
     """None while it is being opened."""
     idle: threading.Timer | None = None
@@ -97,7 +97,7 @@ def _worker(opening: Opening, sender: _Sender) -> Iterator[OpenedWorker]:
     with _turn:
         if _kept is None or _kept.opening != opening or not _kept.client.alive:
             _end_kept()
-            _kept = _Kept(opening, Client())
+            _kept = _Kept(opening, WorkerClient())
         kept = _kept
         if kept.idle is not None:
             kept.idle.cancel()
@@ -112,7 +112,7 @@ def _worker(opening: Opening, sender: _Sender) -> Iterator[OpenedWorker]:
             kept.idle.start()
 
 
-def _opened(client: Client, opening: Opening, sender: _Sender) -> OpenedWorker:
+def _opened(client: WorkerClient, opening: Opening, sender: _Sender) -> OpenedWorker:
     try:
         client.start()
         opened = client.open(
@@ -147,7 +147,7 @@ def _end_if_idle(kept: _Kept) -> None:
 
 
 @contextlib.contextmanager
-def _killed_if_unwanted(client: Client) -> Iterator[None]:
+def _killed_if_unwanted(client: WorkerClient) -> Iterator[None]:
     """Kill the gputop worker once the Dask task that runs in this thread is cancelled, or its worker closes.
 
     Dask can't stop a task that runs. The call under way then raises WorkerLost, in the task alone.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gputop.ipc.client import Client
 from gputop.ipc.conversation import Conversation, OnPlanned, OnProgress
 from gputop.ipc.protocol import REPLAY, Closing, Open, Opened, Request
 from gputop.ipc.replay_client import ReplayClient
+from gputop.ipc.worker_client import WorkerClient
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ class Connection(Conversation):
         read_ahead: Replay | None = None,
     ) -> None:
         """`remote` is an ssh destination; `read_ahead` a recording that was read before."""
-        self._worker = Client(remote=remote, log_path=log_path)
+        self._worker = WorkerClient(remote=remote, log_path=log_path)
         self.log = self._worker.log
         self._reader = ReplayClient(self.log, read_ahead)
         self._serving: Conversation = self._worker

@@ -141,7 +141,6 @@ class _FirstLook(msgspec.Struct):
 
 KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Line))
 
-_UPGRADE = f"Install a newer one: {install_hints.upgrade(install_hints.DISTRIBUTION)}."
 _FORMER = re.compile(FORMER.pattern.encode())
 _OF_PLAN = b'{"kind":"plan",'
 _lines = msgspec.json.Decoder(Line)
@@ -247,7 +246,7 @@ def _header(text: bytes, source: str) -> Header:
     if number and int(number[1]) > int(SCHEMA.rpartition("/")[2]):
         raise UsageError(
             f"{source}, line 1: schema {schema} is newer than {SCHEMA}, the newest that this gputop reads. "
-            f"{_UPGRADE}"
+            f"{_upgrade()}"
         )
     if schema != SCHEMA:
         what = f"its schema is {schema!r}" if schema else "it names no schema"
@@ -278,7 +277,11 @@ def _first_look(text: bytes) -> _FirstLook:
 
 def _by_a_newer(version: str) -> str:
     wrote = f"gputop {version}" if _is_newer(version) else "a newer gputop"
-    return f"which {wrote} wrote and this one, {__version__}, does not know. {_UPGRADE}"
+    return f"which {wrote} wrote and this one, {__version__}, does not know. {_upgrade()}"
+
+
+def _upgrade() -> str:
+    return f"Install a newer one: {install_hints.upgrade(install_hints.DISTRIBUTION)}."
 
 
 def _is_newer(version: str) -> bool:

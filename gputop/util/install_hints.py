@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
 import re
@@ -85,6 +84,8 @@ def uninstall(*distributions: str) -> str:
 
 def requirement_of(distribution: str) -> str:
     """Return what gputop asks of a package, `numpy<3,>=2.0`; its bare name if gputop asks for none."""
+    import importlib.metadata
+
     try:
         asked = importlib.metadata.requires(DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError:
@@ -97,6 +98,8 @@ def requirement_of(distribution: str) -> str:
 
 def is_recorded(distribution: str) -> bool:
     """Return whether this environment lists a package as installed, whatever is left of its files."""
+    import importlib.metadata
+
     try:
         importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:

@@ -14,7 +14,7 @@ import pytest
 
 from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.devices import visible_devices
-from gputop.ipc.client import Client
+from gputop.ipc.worker_client import WorkerClient
 from gputop.plan.types import PlanRequest
 from gputop.util.errors import UsageError, WorkerLost
 from gputop.util.paths import kernels_dir
@@ -78,7 +78,7 @@ def test_a_fault_is_named_its_memory_comes_back_and_the_next_worker_goes_on(
 ) -> None:
     mini, naive = STANDARD["mini"], PlanRequest("naive")
     before = used_bytes()
-    with Client(log_path=tmp_path / "worker.log") as client:
+    with WorkerClient(log_path=tmp_path / "worker.log") as client:
         client.open("cuda", mini, kernels_dir=str(planted(tmp_path, fault.code)))
         with pytest.raises(WorkerLost, match=fault.said) as raised:
             client.check(naive)
@@ -91,7 +91,7 @@ def test_a_fault_is_named_its_memory_comes_back_and_the_next_worker_goes_on(
 
 
 def test_an_allocation_that_fails_costs_one_request(tmp_path: Path, context: Context) -> None:
-    with Client(log_path=tmp_path / "worker.log") as client:
+    with WorkerClient(log_path=tmp_path / "worker.log") as client:
         client.open("cuda", STANDARD["gpt2-small"])
         taken = context.array((context.free_bytes() - LEFT_BYTES,), np.uint8, "a test")
         with pytest.raises(UsageError, match="memory"):

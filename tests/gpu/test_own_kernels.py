@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.ipc.client import Client
+from gputop.ipc.worker_client import WorkerClient
 from gputop.plan.plan_string import parse_word
 from gputop.planner.own_kernels.families import FAMILIES
 from gputop.planner.own_kernels.template import template_files
@@ -66,7 +66,7 @@ def test_a_fault_costs_its_process_and_the_next_goes_on(fault: str, tmp_path: Pa
     code, said = FAULTS[fault]
     kernels = folder(tmp_path, "w1")
     edit(kernels / "my_w1.cu", SUM, code)
-    with Client(log_path=tmp_path / "worker.log") as client:
+    with WorkerClient(log_path=tmp_path / "worker.log") as client:
         client.open("cuda", STANDARD["tiny"], kernels_dir=str(kernels))
         (report,) = client.rebuild(parse_word("naive"), "w1", ("my_w1.cu",))
         assert report.trial is not None

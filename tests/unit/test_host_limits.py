@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gputop.ipc.client import Client
 from gputop.ipc.protocol import PROTOCOL_VERSION, Hello, Open, encode
+from gputop.ipc.worker_client import WorkerClient
 from gputop.model.workloads import parse_workload
 from gputop.plan.types import PlanRequest
 from gputop.results.export import windows_json
@@ -97,7 +97,7 @@ def test_a_worker_that_the_kernel_ends_for_its_memory_says_so(tmp_path: Path) ->
     code = f"import os, sys; os.write(1, {greeting!r}); sys.stdin.readline(); bytearray(10**10)"
     with control_group("memory", {"memory.limit_in_bytes": str(64 << 20)}) as procs:
         command = joining(procs, [sys.executable, "-c", code])
-        client = Client(command=command, log_path=tmp_path / "worker.log")
+        client = WorkerClient(command=command, log_path=tmp_path / "worker.log")
         client.start()
         with pytest.raises(WorkerLost, match=r"SIGKILL\. Memory is the likely cause: the kernel ended"):
             client.call(Open(backend="cpu", workload=parse_workload("tiny")))

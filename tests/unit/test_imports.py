@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.ipc.client import Client
+from gputop.ipc.worker_client import WorkerClient
 from gputop.model.workloads import parse_workload
 from gputop.plan.types import PlanRequest
 
@@ -47,11 +47,11 @@ def among(modules: frozenset[str], packages: tuple[str, ...]) -> list[str]:
     ("module", "forbidden"),
     [
         ("gputop.tui.app", (*MEASURING, *GPU, "numpy", "plotext")),
-        ("gputop.ipc.client", (*MEASURING, *GPU, *SCREEN)),
-        ("gputop.ipc.worker", ("gputop.ipc.client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
+        ("gputop.ipc.worker_client", (*MEASURING, *GPU, *SCREEN)),
+        ("gputop.ipc.worker", ("gputop.ipc.worker_client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
         ("gputop.fleet.pairs", (*MEASURING, *GPU, *SCREEN, *DASK, "gputop.cli")),
         ("gputop.fleet.local_worker", (*MEASURING, *GPU, *SCREEN, *DASK, "gputop.cli")),
-        ("gputop.session", ("gputop.ipc.client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
+        ("gputop.session", ("gputop.ipc.worker_client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
         ("gputop.backends.cpu", ("gputop.session", "gputop.backends.cuda", *GPU, *SCREEN)),
         ("gputop.model.workloads", (*MEASURING, *GPU, *SCREEN, "numpy")),
         ("gputop.results.export", (*MEASURING, *GPU, *SCREEN, "numpy")),
@@ -105,13 +105,13 @@ def test_a_worker_at_work_loads_no_screen_and_no_client(tmp_path: Path) -> None:
     """A real worker on a real window, its every import reported by the interpreter on its stderr."""
     log = tmp_path / "worker.log"
     command = (sys.executable, "-v", "-m", "gputop", "worker")
-    with Client(command=command, log_path=log) as client:
+    with WorkerClient(command=command, log_path=log) as client:
         client.open("cpu", parse_workload("tiny"))
         window = client.measure(PlanRequest("cpu-blas"), seconds=0.2)
     assert window.lanes[0].device_s is not None
     imports = frozenset(re.findall(r"^import '([\w.]+)' #", log.read_text(), re.MULTILINE))
     assert {"gputop.ipc.worker", "gputop.session", "gputop.backends.cpu", "numpy"} <= imports
-    assert among(imports, ("gputop.ipc.client", "gputop.tui", *GPU, *SCREEN)) == []
+    assert among(imports, ("gputop.ipc.worker_client", "gputop.tui", *GPU, *SCREEN)) == []
 
 
 @pytest.mark.parametrize("folder", ["kernels", "phases"])

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from gputop.ipc.client import Client
 from gputop.ipc.protocol import PROTOCOL_VERSION
+from gputop.ipc.worker_client import WorkerClient
 from gputop.model.workloads import parse_workload
 from gputop.plan.types import PlanRequest
 from gputop.util.errors import Unavailable, WorkerLost
@@ -144,8 +144,8 @@ def own_ssh(server: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{server}{os.pathsep}{os.environ['PATH']}")
 
 
-def client(host: str, folder: Path) -> Client:
-    return Client(remote=host, log_path=folder / "worker.log")
+def client(host: str, folder: Path) -> WorkerClient:
+    return WorkerClient(remote=host, log_path=folder / "worker.log")
 
 
 def test_a_worker_elsewhere_measures_as_one_here_does_whatever_its_shell_says_first(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ _ERRORS: Mapping[int, type[GputopError]] = {
 }
 
 
-class Client(Conversation):
+class WorkerClient(Conversation):
     """A conversation with a worker process that survives the worker."""
 
     def __init__(

@@ -16,8 +16,8 @@ import pytest
 
 from gputop.ipc import process
 from gputop.ipc.answers import PlanImpossible
-from gputop.ipc.client import Client
 from gputop.ipc.protocol import PROTOCOL_VERSION, Hello, Open, Planned, encode
+from gputop.ipc.worker_client import WorkerClient
 from gputop.model.workloads import parse_workload
 from gputop.plan.types import PlanRequest
 from gputop.util.errors import GputopError, Unavailable, UsageError, WorkerLost
@@ -42,9 +42,9 @@ def log_path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def client(log_path: Path) -> Iterator[Client]:
+def client(log_path: Path) -> Iterator[WorkerClient]:
     """Open on `tiny`; what is left of it is killed."""
-    client = Client(log_path=log_path)
+    client = WorkerClient(log_path=log_path)
     client.start()
     client.open("cpu", TINY)
     yield client
@@ -69,7 +69,7 @@ def has_ended(pid: int) -> bool:
     return False
 
 
-def test_a_window_comes_back_typed_and_progress_is_told(client: Client) -> None:
+def test_a_window_comes_back_typed_and_progress_is_told(client: WorkerClient) -> None:
     told: list[str] = []
     window = client.measure(PLAN, seconds=0.3, on_progress=told.append)
     assert window.workload == "tiny"
@@ -80,13 +80,13 @@ def test_a_window_comes_back_typed_and_progress_is_told(client: Client) -> None:
     assert told
 
 
-def test_what_the_worker_refuses_is_raised_as_what_it_is(client: Client) -> None:
+def test_what_the_worker_refuses_is_raised_as_what_it_is(client: WorkerClient) -> None:
     with pytest.raises(UsageError, match="Did you mean 'cpu-blas'"):
         client.resolve(PlanRequest("cpu-bals"))
     assert client.resolve(PLAN).rung == "cpu-blas"
 
 
-def test_stop_from_another_thread_ends_the_window_under_way(client: Client) -> None:
+def test_stop_from_another_thread_ends_the_window_under_way(client: WorkerClient) -> None:
     stopper: list[threading.Thread] = []
 
     def stop_once(_: str) -> None:
@@ -98,7 +98,7 @@ def test_stop_from_another_thread_ends_the_window_under_way(client: Client) -> N
     assert window.stopped_because == "stopped"
 
 
-def test_a_worker_killed_in_a_ladder_is_said_in_words(client: Client) -> None:
+def test_a_worker_killed_in_a_ladder_is_said_in_words(client: WorkerClient) -> None:
     client.resolve(PLAN)
     pid = client.pid
     assert pid is not None
@@ -106,7 +106,9 @@ def test_a_worker_killed_in_a_ladder_is_said_in_words(client: Client) -> None:
         client.measure_ladder([PLAN], seconds=LONG_S, on_progress=lambda _: os.kill(pid, signal.SIGKILL))
 
 
-def test_a_worker_killed_in_a_window_costs_that_window_and_no_more(client: Client, log_path: Path) -> None:
+def test_a_worker_killed_in_a_window_costs_that_window_and_no_more(
+    client: WorkerClient, log_path: Path
+) -> None:
     first = client.measure(PLAN, seconds=0.2)
     lost_pid = client.pid
     assert lost_pid is not None
@@ -124,7 +126,7 @@ def test_a_worker_killed_in_a_window_costs_that_window_and_no_more(client: Clien
 
 
 def test_a_worker_that_hangs_is_killed_and_reported(log_path: Path) -> None:
-    client = Client(log_path=log_path, silence_s=30.0)
+    client = WorkerClient(log_path=log_path, silence_s=30.0)
     client.start()
     client.open("cpu", TINY)
     pid = client.pid
@@ -142,7 +144,7 @@ def test_a_worker_that_hangs_is_killed_and_reported(log_path: Path) -> None:
 
 def test_why_a_worker_gave_up_before_it_was_asked_is_told(log_path: Path) -> None:
     failed = b'{"type":"failed","id":0,"exit_code":3,"message":"no thread can be started"}\n'
-    client = Client(command=speaking(hello(), failed, then="pass"), log_path=log_path)
+    client = WorkerClient(command=speaking(hello(), failed, then="pass"), log_path=log_path)
     client.start()
     while client.alive:
         # Its end is what the next call meets first.
@@ -160,9 +162,9 @@ def test_time_in_which_the_front_end_was_stopped_is_no_silence(log_path: Path) -
         f"os.write(1, {answer!r})\nos.kill(os.getppid(), signal.SIGCONT)\nsys.stdin.read()"
     )
     front_end = (
-        "import sys\nfrom pathlib import Path\nfrom gputop.ipc.client import Client\n"
+        "import sys\nfrom pathlib import Path\nfrom gputop.ipc.worker_client import WorkerClient\n"
         "from gputop.plan.types import PlanRequest\n"
-        f"client = Client(command=[sys.executable, '-c', {worker!r}], log_path=Path({str(log_path)!r}),"
+        f"client = WorkerClient(command=[sys.executable, '-c', {worker!r}], log_path=Path({str(log_path)!r}),"
         f" silence_s={STOPPED_S})\n"
         "client.start()\n"
         "try:\n    client.resolve(PlanRequest('cpu-blas'))\nexcept Exception as error:\n    print(error)\n"
@@ -175,7 +177,9 @@ def test_time_in_which_the_front_end_was_stopped_is_no_silence(log_path: Path) -
 def test_progress_extends_the_deadline_and_its_end_does_not() -> None:
     progress = b'{"type":"progress","id":1,"text":"compiling"}\n'
     talk = f"for _ in range(5): time.sleep(0.2); sys.stdout.write({progress.decode()!r}); sys.stdout.flush()"
-    client = Client(command=speaking(hello(), then=f"import time\n{talk}\nsys.stdin.read()"), silence_s=0.8)
+    client = WorkerClient(
+        command=speaking(hello(), then=f"import time\n{talk}\nsys.stdin.read()"), silence_s=0.8
+    )
     client.start()
     told: list[str] = []
     with pytest.raises(WorkerLost, match="hung"):
@@ -184,7 +188,7 @@ def test_progress_extends_the_deadline_and_its_end_does_not() -> None:
 
 
 def test_what_is_opened_at_the_launch_is_asked_for_once(log_path: Path) -> None:
-    client = Client(log_path=log_path)
+    client = WorkerClient(log_path=log_path)
     client.launch(OPEN)
     client.start()
     told: list[str] = []
@@ -199,7 +203,7 @@ def test_what_is_opened_at_the_launch_is_asked_for_once(log_path: Path) -> None:
 
 
 def test_another_opening_than_that_of_the_launch_is_asked_for_too(log_path: Path) -> None:
-    client = Client(log_path=log_path)
+    client = WorkerClient(log_path=log_path)
     client.launch(OPEN)
     client.start()
     other = replace(TINY, seed=7)
@@ -208,7 +212,7 @@ def test_another_opening_than_that_of_the_launch_is_asked_for_too(log_path: Path
 
 
 def test_what_can_not_be_opened_is_said_when_it_is_waited_for(log_path: Path) -> None:
-    client = Client(log_path=log_path)
+    client = WorkerClient(log_path=log_path)
     client.launch(Open(backend="cpu", workload=TINY, device="7"))
     client.start()
     with pytest.raises(UsageError, match="no device '7'"):
@@ -217,13 +221,13 @@ def test_what_can_not_be_opened_is_said_when_it_is_waited_for(log_path: Path) ->
 
 
 def test_a_worker_that_dies_before_it_hears_of_the_opening_is_lost(log_path: Path) -> None:
-    client = Client(command=[sys.executable, "-c", "pass"], log_path=log_path)
+    client = WorkerClient(command=[sys.executable, "-c", "pass"], log_path=log_path)
     client.launch(OPEN)
     with pytest.raises(WorkerLost, match="died during start"):
         client.start()
 
 
-def test_kill_from_another_thread_ends_a_call(client: Client) -> None:
+def test_kill_from_another_thread_ends_a_call(client: WorkerClient) -> None:
     killer: list[threading.Thread] = []
 
     def kill_once(_: str) -> None:
@@ -237,7 +241,7 @@ def test_kill_from_another_thread_ends_a_call(client: Client) -> None:
 
 
 def test_a_worker_launched_ahead_is_the_one_that_is_met(log_path: Path) -> None:
-    client = Client(log_path=log_path)
+    client = WorkerClient(log_path=log_path)
     client.launch()
     launched = client.pid
     assert client.hello is None
@@ -256,7 +260,7 @@ def test_a_worker_launched_ahead_is_the_one_that_is_met(log_path: Path) -> None:
 
 
 def test_close_ends_the_worker_and_twice_is_harmless(log_path: Path) -> None:
-    client = Client(log_path=log_path)
+    client = WorkerClient(log_path=log_path)
     pid = client.start().pid
     client.close()
     client.close()
@@ -272,7 +276,7 @@ def test_a_block_that_fails_leaves_no_worker(log_path: Path) -> None:
         pass
 
     def run() -> None:
-        with Client(log_path=log_path) as client:
+        with WorkerClient(log_path=log_path) as client:
             pids.append(client.pid or 0)
             raise Trouble
 
@@ -283,7 +287,7 @@ def test_a_block_that_fails_leaves_no_worker(log_path: Path) -> None:
 
 
 def test_another_protocol_is_refused_with_both_versions() -> None:
-    client = Client(command=speaking(hello(protocol=999)))
+    client = WorkerClient(command=speaking(hello(protocol=999)))
     with pytest.raises(Unavailable, match=r"elsewhere is gputop 9\.9 and speaks protocol 999") as refusal:
         client.start()
     assert "install one version on both sides" in str(refusal.value)
@@ -291,7 +295,7 @@ def test_another_protocol_is_refused_with_both_versions() -> None:
 
 
 def test_a_banner_before_the_greeting_is_only_logged(log_path: Path) -> None:
-    client = Client(command=speaking(b"Welcome to gpu-server!\n\xff\n", hello()), log_path=log_path)
+    client = WorkerClient(command=speaking(b"Welcome to gpu-server!\n\xff\n", hello()), log_path=log_path)
     assert client.start().host == "elsewhere"
     client.kill()
     assert any("Welcome to gpu-server!" in line for line in client.log.lines())
@@ -304,13 +308,13 @@ def test_the_reader_survives_whatever_is_said(line: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(process, "LONGEST_EVENT_BYTES", 200_000)
     first = f"sys.stdout.buffer.write({line}); print(flush=True)"
     greeting = f"sys.stdout.buffer.write({hello()!r}); sys.stdout.flush(); sys.stdin.read()"
-    client = Client(command=speaking(then=f"{first}; {greeting}"))
+    client = WorkerClient(command=speaking(then=f"{first}; {greeting}"))
     assert client.start().host == "elsewhere"
     client.kill()
     assert any("not an event" in said for said in client.log.lines())
 
 
-def test_a_window_is_preceded_by_what_can_be_chosen_on_its_plans(client: Client) -> None:
+def test_a_window_is_preceded_by_what_can_be_chosen_on_its_plans(client: WorkerClient) -> None:
     planned: list[Planned] = []
     client.measure(PLAN, PlanRequest("cpu-loops"), seconds=0.1, on_planned=planned.append)
     assert [(each.current, each.pinned) for each in planned] == [
@@ -323,7 +327,7 @@ def test_a_window_is_preceded_by_what_can_be_chosen_on_its_plans(client: Client)
     assert len(planned) == 1
 
 
-def test_a_request_that_can_not_be_sent_is_refused_and_not_tried_again(client: Client) -> None:
+def test_a_request_that_can_not_be_sent_is_refused_and_not_tried_again(client: WorkerClient) -> None:
     with pytest.raises(UsageError, match=r"'/none/\\udcff' is not UTF-8"):
         client.open("replay", TINY, device="/none/\udcff")
     assert client.resolve(PLAN).rung == "cpu-blas"
@@ -332,18 +336,20 @@ def test_a_request_that_can_not_be_sent_is_refused_and_not_tried_again(client: C
 
 
 def test_a_worker_that_can_not_start_says_why_in_its_last_words() -> None:
-    client = Client(command=[sys.executable, "-c", "import sys; sys.exit('no such thing as a free lunch')"])
+    client = WorkerClient(
+        command=[sys.executable, "-c", "import sys; sys.exit('no such thing as a free lunch')"]
+    )
     with pytest.raises(WorkerLost, match=r"exited with code 1.*last words: no such thing as a free lunch"):
         client.start()
 
 
 def test_a_command_that_does_not_exist_is_not_here() -> None:
     with pytest.raises(Unavailable, match="no-such-command"):
-        Client(command=["no-such-command"]).start()
+        WorkerClient(command=["no-such-command"]).start()
 
 
 def test_no_greeting_within_the_deadline_is_a_hang() -> None:
-    client = Client(command=[sys.executable, "-c", "import sys; sys.stdin.read()"], handshake_s=0.3)
+    client = WorkerClient(command=[sys.executable, "-c", "import sys; sys.stdin.read()"], handshake_s=0.3)
     with pytest.raises(WorkerLost, match=r"no word for 0\.3 s during start"):
         client.start()
     assert not client.alive
@@ -352,7 +358,7 @@ def test_no_greeting_within_the_deadline_is_a_hang() -> None:
 def test_a_read_only_home_does_not_stop_a_measurement(tmp_path: Path) -> None:
     blocked = tmp_path / "a file, not a folder"
     blocked.touch()
-    with Client(log_path=blocked / "worker.log") as client:
+    with WorkerClient(log_path=blocked / "worker.log") as client:
         assert client.log.path is None
         assert client.alive
 
@@ -373,7 +379,7 @@ def write_script(path: Path, body: str) -> None:
 
 
 def test_a_remote_worker_is_reached_by_ssh(ssh: Path, tmp_path: Path) -> None:
-    with Client(remote="me@gpu-server") as client:
+    with WorkerClient(remote="me@gpu-server") as client:
         assert client.hello is not None
         assert client.hello.protocol == PROTOCOL_VERSION
     assert (
@@ -391,19 +397,19 @@ def test_a_remote_worker_is_reached_by_ssh(ssh: Path, tmp_path: Path) -> None:
 def test_a_host_that_can_not_serve_is_not_here(ssh: Path, code: int, words: str, expected: str) -> None:
     write_script(ssh, f"echo '{words}' >&2\nexit {code}\n")
     with pytest.raises(Unavailable, match=expected):
-        Client(remote="gpu-server").start()
+        WorkerClient(remote="gpu-server").start()
 
 
 @pytest.mark.parametrize("host", ["", "-oProxyCommand=evil"])
 def test_an_option_is_no_host(host: str) -> None:
     with pytest.raises(UsageError, match="no ssh destination"):
-        Client(remote=host)
+        WorkerClient(remote=host)
 
 
 def test_every_exit_code_comes_back_as_its_error() -> None:
     for kind in (UsageError, Unavailable, WorkerLost):
         failed = f'{{"type":"failed","id":1,"exit_code":{kind.exit_code},"message":"why"}}\n'.encode()
-        client = Client(command=speaking(hello(), failed))
+        client = WorkerClient(command=speaking(hello(), failed))
         client.start()
         with pytest.raises(GputopError, match="why") as raised:
             client.call(OPEN)
@@ -414,8 +420,8 @@ def test_every_exit_code_comes_back_as_its_error() -> None:
 def test_a_file_where_the_user_stands_does_not_become_the_workers(tmp_path: Path) -> None:
     (tmp_path / "queue.py").write_text("raise SystemExit('the wrong queue')")
     code = (
-        "from gputop.ipc.client import Client\n"
-        "client = Client()\nprint(client.start().protocol)\nclient.close()"
+        "from gputop.ipc.worker_client import WorkerClient\n"
+        "client = WorkerClient()\nprint(client.start().protocol)\nclient.close()"
     )
     root = Path(__file__).resolve().parents[2]
     env = {**os.environ, "PYTHONPATH": str(root)}
