@@ -51,7 +51,7 @@ def among(modules: frozenset[str], packages: tuple[str, ...]) -> list[str]:
         ("gputop.ipc.worker", ("gputop.ipc.worker_client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
         ("gputop.fleet.pairs", (*MEASURING, *GPU, *SCREEN, *DASK, "gputop.cli")),
         ("gputop.fleet.local_worker", (*MEASURING, *GPU, *SCREEN, *DASK, "gputop.cli")),
-        ("gputop.session", ("gputop.ipc.worker_client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
+        ("gputop.session.session", ("gputop.ipc.worker_client", "gputop.tui", "gputop.cli", *GPU, *SCREEN)),
         ("gputop.backends.cpu", ("gputop.session", "gputop.backends.cuda", *GPU, *SCREEN)),
         ("gputop.model.workloads", (*MEASURING, *GPU, *SCREEN, "numpy")),
         ("gputop.results.export", (*MEASURING, *GPU, *SCREEN, "numpy")),

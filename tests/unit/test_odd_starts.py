@@ -123,7 +123,7 @@ def test_on_windows_the_command_line_says_where_gputop_runs(words: list[str]) ->
     assert len(ran.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("module", ["gputop.session", "gputop.ipc.worker_client"])
+@pytest.mark.parametrize("module", ["gputop.session.session", "gputop.ipc.worker_client"])
 def test_on_windows_the_library_says_so_when_it_is_imported(module: str) -> None:
     ran = as_on_windows(f"try: import {module}\nexcept ImportError as error: print(error)")
     assert ran.stdout.startswith("gputop runs on Linux, on macOS, and on Windows inside WSL2."), ran.stderr
