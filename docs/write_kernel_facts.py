@@ -5,11 +5,17 @@ python -m docs.write_kernel_facts
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from gputop.backends.cuda.compiler.code_facts import code_facts
 from gputop.backends.cuda.compiler.nvrtc import arch_of, compile_source, toolchain
+from gputop.cli.kernel_code import kernel_code
 from gputop.perf.kernel_facts import KernelFacts, KnownKernels, file_of
+from gputop.plan.launch_shape import CodeFacts
+from gputop.planner.registry import Registry
+from gputop.results.kernel_code import KernelCode
 from gputop.util.paths import kernels_dir
 
 ARCHITECTURES = ("90",)
@@ -23,22 +29,57 @@ def facts_of(arch: str) -> KnownKernels:
     root = kernels_dir()
     for path in sorted(root.rglob("*.cu")):
         name = path.relative_to(root).as_posix()
-        source_arch = arch_of(path.read_text(encoding="utf-8"), arch)
+        text = path.read_text(encoding="utf-8")
+        source_arch = arch_of(text, arch)
         if name.startswith(MEASURING) or source_arch is None:
             continue
         cubin = compile_source(path, name, source_arch, (root,))
         for entry, function in cubin.functions.items():
             code = code_facts(cubin, entry)
             if code is not None and function.registers is not None:
-                found[entry] = KernelFacts(function.registers, function.smem_bytes, code)
-    return KnownKernels(f"sm_{arch}", f"NVRTC {toolchain().version}", dict(sorted(found.items())))
+                found[entry] = _facts(function.registers, code, kernel_code(cubin, entry, text))
+    kernels = {kernel.name: kernel.entries for kernel in Registry.load().kernels.values() if kernel.source}
+    known = {name: entries for name, entries in kernels.items() if found.keys() >= set(entries)}
+    return KnownKernels(
+        f"sm_{arch}", f"NVRTC {toolchain().version}", dict(sorted(found.items())), dict(sorted(known.items()))
+    )
+
+
+def _facts(registers: int, code: CodeFacts, told: KernelCode) -> KernelFacts:
+    return KernelFacts(
+        registers=registers,
+        smem_bytes=told.smem_bytes or 0,
+        spill_bytes=told.spill_bytes or 0,
+        instructions=told.instructions or 0,
+        source=told.source,
+        cubin=told.cubin,
+        code=code,
+        loops=told.loops,
+    )
+
+
+def _lines(known: KnownKernels) -> bytes:
+    def listed(items: Mapping[str, object]) -> bytes:
+        return b",\n".join(
+            b" %s: %s" % (msgspec.json.encode(name), msgspec.json.encode(item))
+            for name, item in items.items()
+        )
+
+    head = b'{"arch": %s, "compiler": %s' % (
+        msgspec.json.encode(known.arch),
+        msgspec.json.encode(known.compiler),
+    )
+    return head + b',\n"entries": {\n%s\n},\n"kernels": {\n%s\n}}\n' % (
+        listed(known.entries),
+        listed(known.kernels),
+    )
 
 
 def main() -> None:
     for arch in ARCHITECTURES:
         known = facts_of(arch)
-        text = msgspec.json.format(msgspec.json.encode(known), indent=1)
-        file_of(known.arch).write_bytes(text + b"\n")
+        # A line an entry: what changes is seen in a diff.
+        file_of(known.arch).write_bytes(_lines(known))
 
 
 if __name__ == "__main__":

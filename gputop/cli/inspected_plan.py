@@ -14,8 +14,9 @@ from gputop.planner.resolver import Resolver, plan_dims
 from gputop.results import phase_facts
 from gputop.results.counters import CounterKey, CountRequest, keep_counted, kept_counted
 from gputop.results.inspection import Inspection
-from gputop.results.kernel_code import KernelCode
+from gputop.results.kernel_code import KernelCode, known_code
 from gputop.results.records import Ceilings, DeviceFacts, PlanResult, Row, Window
+from gputop.util import paths
 from gputop.util.errors import GputopError, UsageError, unknown_name
 
 ALL_SITES = "all"
@@ -90,11 +91,18 @@ class InspectedPlan:
     def _code(
         self, row: Row, resolver: Resolver, reader: CodeReader | None
     ) -> tuple[tuple[KernelCode, ...], str]:
-        """Return a site's machine code, or why it can't be looked at; neither for the cpu and for peers."""
+        """Return a site's machine code, or why it can't be looked at; neither for the cpu and for peers.
+
+        It is that which gputop ships of its own kernels, as on the screen; `reader` compiles all others,
+        and all if a folder of the user's may have another of the same name.
+        """
         if reader is None or self.plan.backend == "cpu" or self.plan.peer:
             return (), ""
+        name = (row.kernel or "").split("/")[0]
+        own = resolver.kernels_dir != paths.kernels_dir()
+        shipped = () if own else known_code(reader.arch, name)
         try:
-            return reader.of_site(resolver, self.plan, self.dims, row.phase), ""
+            return shipped or reader.of_site(resolver, self.plan, self.dims, row.phase), ""
         except GputopError as error:
             return (), str(error)
 

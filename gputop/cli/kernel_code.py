@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from gputop.backends.cuda.bind import plan_launches
 from gputop.backends.cuda.compiler.nvrtc import Cubin, arch_of, compile_source, read_text
-from gputop.backends.cuda.compiler.sass import MATH, disassemble, loops
+from gputop.backends.cuda.compiler.sass import disassemble, loop_mixes
 from gputop.backends.cuda.compiler.sources import Sources
 from gputop.perf.gpu_specs import arch_name
 from gputop.plan.types import Dims, Kernel, Plan
 from gputop.planner.registry import Registry
-from gputop.results.kernel_code import KernelCode, LoopMix, opcode_mix
+from gputop.results.kernel_code import KernelCode
 from gputop.util.errors import UsageError
 
 
@@ -48,13 +48,13 @@ class CodeReader:
             arch = arch_of(text, arch_name(self.arch).removeprefix("sm_"))
             if arch is None:
                 raise UsageError(f"{source} has no code for {self.arch}: its instructions are another GPU's.")
-            yield _code(compile_source(path, source, arch, self.sources.folders), entry, text)
+            yield kernel_code(compile_source(path, source, arch, self.sources.folders), entry, text)
 
 
-def _code(cubin: Cubin, entry: str, text: str) -> KernelCode:
+def kernel_code(cubin: Cubin, entry: str, text: str) -> KernelCode:
+    """Return the facts of one entry; `text` is its source. Raise Unavailable without nvdisasm."""
     facts = cubin.functions[entry]
     instructions = disassemble(cubin, entry)
-    ordered = sorted(loops(instructions), key=lambda loop: (-loop.count(MATH.pattern), -loop.instructions))
     line = entry_line(text, entry)
     return KernelCode(
         entry=entry,
@@ -65,7 +65,7 @@ def _code(cubin: Cubin, entry: str, text: str) -> KernelCode:
         smem_bytes=facts.smem_bytes,
         spill_bytes=facts.spill_bytes,
         instructions=len(instructions),
-        loops=tuple(LoopMix(loop.first, loop.last, opcode_mix(loop.mix)) for loop in ordered),
+        loops=loop_mixes(instructions),
     )
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gputop import backends
 from gputop.util.errors import UsageError, unknown_name
@@ -37,6 +37,25 @@ def add_plan_options(parser: ArgumentParser, *, rung: bool = True) -> None:
         )  # fmt: skip
     add_change_options(group)
     group.add_argument("--remote", metavar="HOST", help="measure on HOST, through `ssh HOST gputop worker`")
+
+
+class _Recording(Action):
+    """`--replay NAME`: short for `--backend replay --device NAME`."""
+
+    def __call__(
+        self, parser: ArgumentParser, namespace: Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        if namespace.device is not None or namespace.backend != "auto":
+            parser.error("--replay names what is looked up: leave --backend and --device out.")
+        namespace.backend, namespace.device = "replay", values
+
+
+def add_replay_option(parser: argparse._ActionsContainer) -> None:
+    """Add the recording in which to look a plan up, after `add_plan_options`."""
+    parser.add_argument(
+        "--replay", action=_Recording, metavar="FILE|NAME",
+        help="look it up in a recording instead of measuring: h200, or a file",
+    )  # fmt: skip
 
 
 def add_batch_option(parser: argparse._ActionsContainer) -> None:

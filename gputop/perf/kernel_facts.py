@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from gputop.perf.gpu_specs import SM_LIMITS, arch_name
+from gputop.perf.loop_mix import LoopMix
 from gputop.plan.launch_shape import CodeFacts
 from gputop.util.paths import PACKAGE
 
@@ -28,7 +29,17 @@ class KernelFacts:
     """Of a thread."""
     smem_bytes: int
     """Static shared memory of a block."""
+    spill_bytes: int
+    """Of a thread."""
+    instructions: int
+    """Of the whole kernel."""
+    source: str
+    """`kernels/gemm/11_warpgroup.cu:118`."""
+    cubin: str
+    """Digest of the machine code, as in the phase table."""
     code: CodeFacts
+    loops: tuple[LoopMix, ...] = ()
+    """Those with most multiply-adds first, then the longest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +50,8 @@ class KnownKernels:
     compiler: str
     """`NVRTC 13.0`: other versions make other code of the same source."""
     entries: Mapping[str, KernelFacts]
+    kernels: Mapping[str, tuple[str, ...]]
+    """The entries of each kernel of the registry."""
 
 
 def file_of(arch: str) -> Path:
@@ -52,5 +65,5 @@ def known_kernels(arch: str) -> KnownKernels:
     name = arch_name(arch)
     file = file_of(name)
     if name not in SM_LIMITS or not file.is_file():
-        return KnownKernels(name, "", {})
+        return KnownKernels(name, "", {}, {})
     return msgspec.json.decode(file.read_bytes(), type=KnownKernels)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gputop.perf.kernel_facts import known_kernels
+from gputop.perf.loop_mix import LoopMix
 from gputop.util.units import size_bytes, whole
 
 SCHEMA_CODE = "gputop.code/1"
@@ -14,21 +15,6 @@ MULTIPLY_ADDS = re.compile("HMMA|HGMMA|IMMA|DMMA|FFMA")
 """Opcodes that a loop is there for: named first, however few they are."""
 SHOWN_LOOPS = 3
 SHOWN_OPCODES = 6
-
-
-@dataclass(frozen=True, slots=True)
-class LoopMix:
-    """The body of one loop: what a warp issues in one turn, both sides of a branch counted."""
-
-    first: int
-    last: int
-    """Numbers of its first and last instruction in the kernel."""
-    opcodes: tuple[tuple[str, int], ...]
-    """(opcode without its modifiers, instructions), the most frequent first."""
-
-    @property
-    def instructions(self) -> int:
-        return sum(count for _, count in self.opcodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +35,40 @@ class KernelCode:
     """Of the whole kernel; None without a disassembler."""
     loops: tuple[LoopMix, ...] = ()
     """Those with most multiply-adds first, then the longest."""
+    compiler: str = ""
+    """`NVRTC 13.0` of what is shipped with gputop; empty for what was compiled here."""
 
 
-def opcode_mix(opcodes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """Return how often each opcode stands, its modifiers left out: `LDG.E.128` counts as `LDG`."""
-    found: Counter[str] = Counter()
-    for opcode, count in opcodes.items():
-        found[opcode.split(".")[0]] += count
-    return tuple(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+def known_code(arch: str, kernel: str) -> tuple[KernelCode, ...]:
+    """Return what is shipped of a kernel's entries for an architecture (`sm_90`); nothing if it is not known.
+
+    It needs neither compiler nor disassembler, and knows none of a user's own kernels.
+    """
+    known = known_kernels(arch)
+    return tuple(
+        KernelCode(
+            entry=entry,
+            arch=known.arch,
+            source=facts.source,
+            cubin=facts.cubin,
+            registers=facts.registers,
+            smem_bytes=facts.smem_bytes,
+            spill_bytes=facts.spill_bytes,
+            instructions=facts.instructions,
+            loops=facts.loops,
+            compiler=known.compiler,
+        )
+        for entry in known.kernels.get(kernel, ())
+        if (facts := known.entries.get(entry)) is not None
+    )
 
 
 def code_lines(code: KernelCode) -> Iterator[str]:
     """Yield the kernel's place and needs, then the mix of its largest loops."""
     yield f"{code.entry}   {code.source}"
     needs = f"{whole(code.registers)} registers, spilled {spilled(code.spill_bytes)}"
-    yield f"  {code.arch}, cubin {code.cubin}: {needs}, {whole(code.instructions)} instructions"
+    shipped = f" by {code.compiler}, as shipped" if code.compiler else ""
+    yield f"  {code.arch}{shipped}, cubin {code.cubin}: {needs}, {whole(code.instructions)} instructions"
     for loop in code.loops[:SHOWN_LOOPS]:
         total = loop.instructions
         opcodes = sorted(loop.opcodes, key=lambda item: not MULTIPLY_ADDS.match(item[0]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gputop.results import phase_facts
 from gputop.results.inspection import Inspection
+from gputop.results.kernel_code import known_code
 from gputop.results.records import Row
 from gputop.tui.phase_sort import sorted_phases
 from gputop.tui.state import State
@@ -41,6 +42,7 @@ def inspection(state: State, row: Row) -> Inspection | None:
         state.ceilings,
         site_history(state, row),
         source_of(state, row.kernel),
+        known_code(state.window.device.arch or "", (row.kernel or "").split("/")[0]),
     )
 
 

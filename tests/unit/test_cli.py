@@ -88,6 +88,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         (("worker", "--log"), "Allowed: --help"),
         (("list", "rungs", "--csv", "-"), "Unknown option --csv. Allowed"),
         (("replay", "h20"), "Did you mean 'h200'?"),
+        (("run", "--backend", "cpu", "--replay", "h200"), "leave --backend and --device out"),
         (("ladder", "--batches", "1,2", "--set", "batch=4"), "leave --batch and every batch=N out"),
         (("ladder", "--batches", "1,2", "--rung", "cpu-blas,batch=4"), "leave --batch and every batch=N out"),
     ],
@@ -98,6 +99,15 @@ def test_a_mistake_is_answered_by_a_sentence(
 ) -> None:
     assert expected in refusal(capsys, *words)
     assert not state_home.exists(), "a worker was started for it"
+
+
+def test_a_recording_is_named_by_one_option_or_by_two(capsys: pytest.CaptureFixture[str]) -> None:
+    said = []
+    for named in (("--replay", "h200"), ("--backend", "replay", "--device", "h200")):
+        assert main(["compare", "graph", "hopper", *named, "--csv", "-"]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+    assert "FASTER" in said[0]
 
 
 def test_no_screen_is_drawn_into_a_file(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,10 @@ from gputop.cli import main
 from gputop.cli.kernel_code import entry_line
 from gputop.ipc.process import WorkerProcess
 from gputop.ipc.protocol import Opened
+from gputop.perf.loop_mix import LoopMix, opcode_mix
 from gputop.plan.types import PlanRequest
 from gputop.planner.registry import Registry
-from gputop.results.kernel_code import KernelCode, LoopMix, code_lines, opcode_mix
+from gputop.results.kernel_code import KernelCode, code_lines, known_code
 from gputop.results.recording import locate, read
 from gputop.session.replay import Replay
 from gputop.tui import state_events, state_keys
@@ -137,6 +138,18 @@ def test_opcodes_are_counted_without_their_modifiers_and_products_come_first() -
     assert "kernels/gemm/k.cu:7" in lines[0]
     assert "spilled none" in lines[1]
     assert lines[2] == "  loop of 10 instructions: HMMA 40 %  LDG 50 %  BRA 10 %"
+
+
+def test_the_code_of_our_kernels_is_what_is_shipped_and_needs_no_compiler(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["inspect", "hopper", "--replay", "h200", "--site", "wo"]) == 0
+    said = capsys.readouterr().out
+    (code,) = known_code("sm_90", "gemm_warpgroup_56")
+    for line in code_lines(code):
+        assert line.strip() in said
+    assert "as shipped" in said
+    assert "HGMMA" in said
 
 
 def test_each_entry_is_found_in_its_source() -> None:

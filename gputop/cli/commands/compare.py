@@ -7,7 +7,13 @@ import sys
 
 from gputop.cli.command import Command
 from gputop.cli.exit_code import exit_code_of
-from gputop.cli.options import add_measuring_options, add_output_options, add_plan_options, with_changes
+from gputop.cli.options import (
+    add_measuring_options,
+    add_output_options,
+    add_plan_options,
+    add_replay_option,
+    with_changes,
+)
 from gputop.cli.requirements import require_verdict, verdict_requirement
 from gputop.util.errors import UsageError
 
@@ -26,6 +32,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="exit 1 if B is not faster than A (or is slower), 5 if that stays undecided",
     )
     add_plan_options(parser, rung=False)
+    add_replay_option(parser)
     add_measuring_options(parser)
     add_output_options(parser)
 

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 from gputop.cli.command import Command
 from gputop.cli.exit_code import exit_code_of
-from gputop.cli.options import add_measuring_options, add_output_options, add_plan_options, request_of
+from gputop.cli.options import (
+    add_measuring_options,
+    add_output_options,
+    add_plan_options,
+    add_replay_option,
+    request_of,
+)
 from gputop.cli.requirements import require_share, share_requirement
 
 if TYPE_CHECKING:
@@ -25,6 +31,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="exit 1 if the pass takes more than 1/SHARE of that bound, 5 if the bound is unknown",
     )
     add_plan_options(parser)
+    add_replay_option(parser)
     add_measuring_options(parser)
     add_output_options(parser)
 

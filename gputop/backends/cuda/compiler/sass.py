@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from gputop.backends.cuda.compiler.nvrtc import Cubin
+from gputop.perf.loop_mix import LoopMix, opcode_mix
 from gputop.util import install_hints
 from gputop.util.errors import Unavailable
 from gputop.util.input_file import read_regular
@@ -122,6 +123,12 @@ def main_loop(code: Sequence[Instruction]) -> SassLoop | None:
     working = [loop for loop in loops(code) if loop.count(MATH.pattern)]
     innermost = [loop for loop in working if not any(holds(loop, other) for other in working)]
     return max(innermost, key=lambda loop: (loop.count(MATH.pattern), loop.instructions), default=None)
+
+
+def loop_mixes(code: Sequence[Instruction]) -> tuple[LoopMix, ...]:
+    """Return what each loop issues: those with most multiply-adds first, then the longest."""
+    ordered = sorted(loops(code), key=lambda loop: (-loop.count(MATH.pattern), -loop.instructions))
+    return tuple(LoopMix(loop.first, loop.last, opcode_mix(loop.mix)) for loop in ordered)
 
 
 def holds(outer: SassLoop, inner: SassLoop) -> bool:
