@@ -63,7 +63,8 @@ def rounded(
     exponential of x = s - max is known to 2 + 1.2 |x| units of twice u. Together, with e_j = the score's
     error + (16 + 4 |s| + 8 |x|) u, share p_j moves by at most p_j (exp(e_j) - 1), and as shares are divided
     by their sum P', output o moves by at most sum p_j (exp(e_j) - 1) (|v_j| + |o|) / P'. The second product,
-    and the sum that divides it, are sums as in phases/rounding.py.
+    and the sum that divides it, are sums as in phases/rounding.py. In bf16 a share is rounded to that before
+    the second product, and o moves by what rounding makes of each p_j |v_j|.
     """
     q, k, v = (_by_head(operands[role], dims) for role in "qkv")
     off = {role: _by_head(values, dims) for role, values in slack.items()}
@@ -81,6 +82,8 @@ def rounded(
         mixed, mixed_off = rounding.product(shares, v, moved, off.get("v"), math)
         all_moved = moved.sum(axis=-1, keepdims=True)
         mixed_off = mixed_off + abs(mixed) * all_moved
+        if math == "bf16":
+            mixed_off = mixed_off + rounding.BF16_UNIT * ((shares + moved) @ abs(v))
         added = rounding.sum_error(abs(mixed), abs(mixed), dims.seq, "fp32") + 8 * unit * abs(mixed)
         out[:, :, rows] = mixed
         error[:, :, rows] = np.where(all_moved < 1, mixed_off / abs(1 - all_moved), np.inf) + added

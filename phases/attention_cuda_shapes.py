@@ -21,7 +21,9 @@ def visible(task: Task, dims: Dims, query: int) -> int:
     return min(dims.seq, dims.seq - queries(task, dims) + query + 1)
 
 
-def asked(launch: Launch, task: Task, dims: Dims, *, keys: int, rows: int) -> LaunchShape:
+def asked(
+    launch: Launch, task: Task, dims: Dims, *, keys: int, rows: int, element_bytes: int = WORD_BYTES
+) -> LaunchShape:
     """Of a launch whose busiest block reads the keys and values of one head for `rows` of its queries.
 
     No FLOPs are told, and no way through shared memory.
@@ -32,9 +34,9 @@ def asked(launch: Launch, task: Task, dims: Dims, *, keys: int, rows: int) -> La
         blocks=x * y * z,
         threads=launch.block[0],
         smem_bytes=launch.smem_bytes,
-        read_bytes=float(WORD_BYTES * d_head * (2 * keys + rows)),
-        distinct_bytes=float(WORD_BYTES * dims.d_model * (2 * dims.batch * dims.seq + every)),
-        written_bytes=float(WORD_BYTES * dims.d_model * every),
+        read_bytes=float(element_bytes * d_head * (2 * keys + rows)),
+        distinct_bytes=float(element_bytes * dims.d_model * (2 * dims.batch * dims.seq + every)),
+        written_bytes=float(element_bytes * dims.d_model * every),
         pdl=launch.pdl,
     )
 
@@ -53,6 +55,7 @@ class FlashTile:
     """How often shared memory gives a step's keys out, all warps together."""
     value_reads: float
     pipe: str
+    element_bytes: int = WORD_BYTES
 
     KEYS = 32
 
@@ -63,10 +66,12 @@ class FlashTile:
         steps = [ceil(keys / self.KEYS) for keys in seen]
         heads = dims.heads * dims.batch
         most = max(steps) * self.KEYS
-        copied = WORD_BYTES * dims.d_head * 2 * most
-        read = WORD_BYTES * dims.d_head * most * (self.key_reads + self.value_reads)
+        copied = self.element_bytes * dims.d_head * 2 * most
+        read = self.element_bytes * dims.d_head * most * (self.key_reads + self.value_reads)
         return replace(
-            asked(launch, task, dims, keys=max(seen), rows=self.queries),
+            asked(
+                launch, task, dims, keys=max(seen), rows=self.queries, element_bytes=self.element_bytes
+            ),
             tile=(self.queries, dims.d_head, self.KEYS),
             steps=ceil(max(steps) / self.at_once),
             stages=2 if self.at_once == 1 else 1,

@@ -55,6 +55,8 @@ class Tiles:
     """With `exchange` in memory: parts that the block which comes last waits for together."""
     extra_shared_bytes: float = 0.0
     """Through shared memory besides: what a block's warps tell each other at its end."""
+    element_bytes: int = WORD_BYTES
+    """Of activations and weights, as they are stored; parts of sums are words."""
 
     def shape(self, launch: Launch, task: Task) -> LaunchShape:
         """See `Asks`. Of columns and rows beyond the output nothing is read, but all are multiplied."""
@@ -63,8 +65,8 @@ class Tiles:
         threads = _threads(launch)
         part_inner = ceil(inner / task.splits)
         steps = ceil(part_inner / depth)
-        a_bytes = WORD_BYTES * min(tile_rows, rows) * part_inner
-        w_bytes = WORD_BYTES * min(tile_columns, columns) * part_inner
+        a_bytes = self.element_bytes * min(tile_rows, rows) * part_inner
+        w_bytes = self.element_bytes * min(tile_columns, columns) * part_inner
         # A launch is of whole tiles; a cluster that shares copies may hold some that have no output.
         down, across = ceil(rows / tile_rows), ceil(columns / tile_columns)
         multiplied_rows = rows if self.row_a_warp else down * tile_rows
@@ -90,8 +92,8 @@ class Tiles:
             read_bytes=a_bytes / self.a_shared_by + read_w_bytes,
             early_bytes=read_w_bytes * held if self.early else 0.0,
             prefetched_bytes=read_w_bytes if self.prefetches else 0.0,
-            distinct_bytes=float(WORD_BYTES * (rows + columns) * inner),
-            written_bytes=float(WORD_BYTES * rows * columns * (task.splits if in_memory else 1)),
+            distinct_bytes=float(self.element_bytes * (rows + columns) * inner),
+            written_bytes=float(WORD_BYTES * task.splits if in_memory else self.element_bytes) * rows * columns,
             from_dram=True,
             weight_share=tile_columns / (tile_rows + tile_columns) if self.stages == 1 else 1.0,
             shared_bytes=shared_bytes,
@@ -107,7 +109,7 @@ class Tiles:
         if self.stages == 0:
             return 0.0
         readers = warps if self.readers is None else self.readers
-        read = WORD_BYTES * sum(self.warp_tile) * inner * readers if self.warp_tile else 0.0
+        read = self.element_bytes * sum(self.warp_tile) * inner * readers if self.warp_tile else 0.0
         return copied_bytes + read + self.extra_shared_bytes
 
     def _step_loads(self, threads: int) -> float:
@@ -159,18 +161,18 @@ class RowByWarps:
     """That share a column."""
     sums: int = 1
     """Over a warp, one after the other."""
-
-    LANE_FLOATS = 24
-    """Of a lane's six loads of 16 bytes, which go out together."""
+    lane_elements: int = 24
+    """Of a lane's loads of 16 bytes, which go out together."""
+    element_bytes: int = WORD_BYTES
 
     def shape(self, launch: Launch, task: Task) -> LaunchShape:
         """See `Asks`. The weights of the first turn set out before the launch ahead has ended."""
         rows, columns, inner = task.output.rows, task.output.columns, task.site.inner
         threads = _threads(launch)
         across = threads // 32 // self.warps
-        turn = 32 * self.LANE_FLOATS * self.warps
+        turn = 32 * self.lane_elements * self.warps
         turns = ceil(inner / turn)
-        weight_bytes = float(WORD_BYTES * inner * across)
+        weight_bytes = float(self.element_bytes * inner * across)
         return LaunchShape(
             blocks=_blocks(launch),
             threads=threads,
@@ -178,10 +180,10 @@ class RowByWarps:
             steps=turns,
             pipe="fp32",
             flops=2.0 * rows * columns * inner,
-            read_bytes=weight_bytes + WORD_BYTES * inner,
+            read_bytes=weight_bytes + self.element_bytes * inner,
             early_bytes=weight_bytes * min(1.0, turn / inner) if launch.pdl else 0.0,
-            distinct_bytes=float(WORD_BYTES * (rows + columns) * inner),
-            written_bytes=float(WORD_BYTES * rows * columns),
+            distinct_bytes=float(self.element_bytes * (rows + columns) * inner),
+            written_bytes=float(self.element_bytes * rows * columns),
             from_dram=True,
             serial=Serial(dram_trips=turns - 1, shuffles=5 * self.sums, barriers=1 if self.warps > 1 else 0),
             has_main_loop=False,

@@ -1,4 +1,5 @@
-"""GEMMs whose tiles the copy engine brings (kernels/gemm/22_tma.cu, 23_tma_layernorm.cu).
+"""GEMMs whose tiles the copy engine brings (kernels/gemm/22_tma.cu, 23_tma_layernorm.cu; in bf16
+phases/gemm_cuda_bf16.py).
 
 The latter computes the layernorm before the product too: it gets the row from which no mean and no scale has
 been taken. The mean is in the folded weights, the scale it finds on the way.
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import Literal
 
 from gputop.model import activations
 from gputop.model.weights import BY_NAME
@@ -26,6 +28,7 @@ from gputop.plan.types import (
     Dims,
     Kernel,
     Launch,
+    Math,
     Plan,
     Task,
     TensorMap,
@@ -33,7 +36,8 @@ from gputop.plan.types import (
     WeightView,
 )
 
-ROWS, CHUNK, DEPTH = 64, 32, 64
+ROWS, CHUNK_BYTES, CHUNKS = 64, 128, 2
+"""Of a tile; of a swizzled row; chunks of a piece."""
 THREADS, CONSUMER_WARPS = 320, 8
 LINE_BYTES = 128
 BEHIND_TILES_BYTES = 4096
@@ -45,6 +49,56 @@ ONE_ROW_WARPS = 8
 
 
 @dataclass(frozen=True, slots=True)
+class OneRow:
+    """A layernorm and its product for one row: the row before the layernorm is read, and both computed."""
+
+    name: str
+    """Of its kernels, `{}` the layernorm."""
+    source: str
+    entries: tuple[str, ...]
+    maths: tuple[Math, ...]
+    launch: Callable[[View, Task, Plan], Launch]
+    """(the row before its layernorm, product, plan)."""
+    asks: RowByWarps
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """What activations and weights are stored in, and the entries that take them."""
+
+    math: Math
+    size_bytes: int
+    prefix: str
+    """Of the entries' names."""
+    source: str
+    layernorm_source: str
+    pipe: str
+    map_format: Literal["tf32", "bf16"]
+    one_row: OneRow
+
+    @property
+    def chunk(self) -> int:
+        """Indices of K in a swizzled row."""
+        return CHUNK_BYTES // self.size_bytes
+
+    @property
+    def depth(self) -> int:
+        """Indices of K in a piece."""
+        return CHUNKS * self.chunk
+
+    @property
+    def least_multiple(self) -> int:
+        """Of leading dimensions: 16 bytes."""
+        return 16 // self.size_bytes
+
+    def refuses(self, plan: Plan) -> str | None:
+        """Return why a plan does not suit: what stores apart from a product stores floats alone."""
+        if self.math == "bf16" and not plan.fused_stores:
+            return "it writes bias, activation and residual itself: fused_stores=on"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
 class TmaTile:
     """One entry of a source: 64 rows and so many columns, by the blocks of a cluster."""
 
@@ -52,7 +106,7 @@ class TmaTile:
     splits: int
     """Blocks that divide K."""
     a_slots: int
-    """Pieces of 64 indices of K that shared memory holds, of activations and of weights."""
+    """Pieces of K that shared memory holds, of activations and of weights."""
     w_slots: int
     row_blocks: int = 1
     """Tiles one below the other that share the copies of their weights."""
@@ -73,7 +127,7 @@ class TmaTile:
     @property
     def smem_bytes(self) -> int:
         slots = self.a_slots * ROWS + self.w_slots * self.columns
-        return slots * DEPTH * WORD_BYTES + BEHIND_TILES_BYTES
+        return slots * CHUNKS * CHUNK_BYTES + BEHIND_TILES_BYTES
 
     def clusters(self, rows: int, columns: int) -> int:
         return ceil(rows / (ROWS * self.row_blocks)) * ceil(columns / (self.columns * self.column_blocks))
@@ -102,17 +156,24 @@ LAYERNORM_TILES = (
 )
 
 
-def _arguments(tile: TmaTile, a: View, task: Task, plan: Plan, dims: Dims) -> tuple[Argument, ...]:
+def _arguments(
+    of: Elements, tile: TmaTile, a: View, task: Task, plan: Plan, dims: Dims
+) -> tuple[Argument, ...]:
     """`TmaGemmArgs` in order."""
     w, bias, residual = (task.operand(role) for role in ("w", "bias", "residual"))
     assert isinstance(w, WeightView)
     site, fused = task.site, plan.fused_stores
     kept = residual if fused else None
-    chunks = site.inner // CHUNK
     ahead = _weight_ahead(task, dims)
+
+    def tensor_map(operand: View | WeightView, rows: int, box_rows: int) -> TensorMap:
+        sizes = (of.chunk, rows, site.inner // of.chunk)
+        strides, box = (operand.ld, of.chunk), (of.chunk, box_rows, CHUNKS)
+        return TensorMap(operand, sizes, strides, box, of.map_format)
+
     return (
-        TensorMap(a, (CHUNK, task.output.rows, chunks), (a.ld, CHUNK), (CHUNK, ROWS, DEPTH // CHUNK)),
-        TensorMap(w, (CHUNK, site.columns, chunks), (w.ld, CHUNK), (CHUNK, tile.columns, DEPTH // CHUNK)),
+        tensor_map(a, task.output.rows, ROWS),
+        tensor_map(w, site.columns, tile.columns),
         bias if fused else None,
         kept,
         task.output,
@@ -123,7 +184,7 @@ def _arguments(tile: TmaTile, a: View, task: Task, plan: Plan, dims: Dims) -> tu
         kept.ld if kept else 0,
         task.output.ld,
         int(task.activation is not None and fused),
-        _lines_ahead(ahead),
+        _lines_ahead(of, ahead),
         LAYERNORM_EPS,
     )
 
@@ -140,19 +201,25 @@ def _weight_ahead(task: Task, dims: Dims) -> WeightView | None:
     return activations.weight(name, layer, 0, columns, columns, inner, "row")
 
 
-def _lines_ahead(weight: WeightView | None) -> int:
-    return weight.outs * weight.ld * WORD_BYTES // LINE_BYTES if weight else 0
+def _lines_ahead(of: Elements, weight: WeightView | None) -> int:
+    return weight.outs * weight.ld * of.size_bytes // LINE_BYTES if weight else 0
 
 
 def _tile_launches(
-    entry: str, tile: TmaTile, a_of: Callable[[View], View], task: Task, plan: Plan, dims: Dims
+    of: Elements,
+    entry: str,
+    tile: TmaTile,
+    a_of: Callable[[View], View],
+    task: Task,
+    plan: Plan,
+    dims: Dims,
 ) -> tuple[Launch, ...]:
     """`a_of`: what the product reads in place of its own input."""
     launches = []
     for part in parts(task, plan, dims):
         a = part.operand("a")
         assert isinstance(a, View)
-        args = _arguments(tile, a_of(a), part, plan, dims)
+        args = _arguments(of, tile, a_of(a), part, plan, dims)
         launches.append(
             Launch(
                 entry,
@@ -167,20 +234,21 @@ def _tile_launches(
     return (*launches, *(() if plan.fused_stores else store_launch(task)))
 
 
-def _limits(tile: TmaTile, task: Task, plan: Plan, dims: Dims) -> str | None:
+def _limits(of: Elements, tile: TmaTile, task: Task, plan: Plan, dims: Dims) -> str | None:
     site, output = task.site, parts(task, plan, dims)[0].output
-    sizes = ("inner", site.inner, CHUNK), ("columns", output.columns, 4)
-    return not_multiple_of(site, sizes) or too_short(site, tile.splits, DEPTH)
+    sizes = ("inner", site.inner, of.chunk), ("columns", output.columns, of.least_multiple)
+    return of.refuses(plan) or not_multiple_of(site, sizes) or too_short(site, tile.splits, of.depth)
 
 
-def _asks(tile: TmaTile) -> Tiles:
+def _asks(of: Elements, tile: TmaTile) -> Tiles:
     """Two warpgroups take pieces in turn; copies set out as far as shared memory holds them, weights at
     once.
     """
     return Tiles(
-        (ROWS, tile.columns, DEPTH),
+        (ROWS, tile.columns, of.depth),
         tile.a_slots,
-        pipe="tf32_wgmma",
+        pipe=of.pipe,
+        element_bytes=of.size_bytes,
         warp_tile=(ROWS, tile.columns),
         readers=1,
         working_warps=CONSUMER_WARPS,
@@ -192,24 +260,35 @@ def _asks(tile: TmaTile) -> Tiles:
 
 
 def _tile_shapes(
-    launches: tuple[Launch, ...], entry: str, tile: TmaTile, task: Task, plan: Plan, dims: Dims
+    of: Elements,
+    launches: tuple[Launch, ...],
+    entry: str,
+    tile: TmaTile,
+    task: Task,
+    plan: Plan,
+    dims: Dims,
 ) -> tuple[LaunchShape, ...]:
     """Each launch with the weight that it prefetches for a later product."""
     part = replace(parts(task, plan, dims)[0], splits=tile.splits)
-    found = shapes(launches, part, entry, _asks(tile), fused=plan.fused_stores)
+    found = shapes(launches, part, entry, _asks(of, tile), fused=plan.fused_stores)
     weight = _weight_ahead(task, dims)
     if weight is None:
         return found
-    ahead = WeightAhead(weight.tensor, float(_lines_ahead(weight) * LINE_BYTES))
+    ahead = WeightAhead(weight.tensor, float(_lines_ahead(of, weight) * LINE_BYTES))
     return tuple(
         replace(shape, ahead=(ahead,)) if launch.entry == entry else shape
         for launch, shape in zip(launches, found, strict=True)
     )
 
 
-def _kernel(tile: TmaTile) -> Kernel:
-    name = f"gemm_tma_{tile.label}"
+def product_kernel(of: Elements, tile: TmaTile) -> Kernel:
+    """Return the record of a product by one tile."""
+    name = f"{of.prefix}_{tile.label}"
     shared = f"; {tile.splits} blocks of a cluster share K" if tile.splits > 1 else ""
+
+    def launches(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+        return _tile_launches(of, name, tile, lambda a: a, tasks[0], plan, dims)
+
     return Kernel(
         name=name,
         backend="cuda",
@@ -217,20 +296,17 @@ def _kernel(tile: TmaTile) -> Kernel:
         f"of wgmma in shared memory{shared}.",
         covers=COVERS,
         entries=(name,),
-        source="gemm/22_tma.cu",
-        maths=("tf32",),
+        source=of.source,
+        maths=(of.math,),
         layouts=("row",),
         fused_stores=True,
         only_arch="sm_90",
-        limits=lambda task, plan, dims: _limits(tile, task, plan, dims),
-        launches=lambda tasks, plan, dims: _tile_launches(name, tile, lambda a: a, tasks[0], plan, dims),
+        limits=lambda task, plan, dims: _limits(of, tile, task, plan, dims),
+        launches=launches,
         shapes=lambda tasks, plan, dims: _tile_shapes(
-            _tile_launches(name, tile, lambda a: a, tasks[0], plan, dims), name, tile, tasks[0], plan, dims
+            of, launches(tasks, plan, dims), name, tile, tasks[0], plan, dims
         ),
     )
-
-
-PRODUCT_KERNELS = tuple(map(_kernel, TILES))
 
 
 # A layernorm and the product after it
@@ -251,112 +327,128 @@ def _is_one_row(task: Task, dims: Dims) -> bool:
 
 
 def _layernorm_launches(
-    name: str, entry: str, tile: TmaTile, tasks: tuple[Task, ...], plan: Plan, dims: Dims
+    of: Elements, entry: str, tile: TmaTile, tasks: tuple[Task, ...], plan: Plan, dims: Dims
 ) -> tuple[Launch, ...]:
     layernorm, *products = tasks
     launches: list[Launch] = []
     for product in products:
         if _is_one_row(product, dims):
-            launches += _one_row_launches(layernorm, product, plan, dims)
+            launches += _one_row_launches(of, layernorm, product, plan, dims)
         else:
-            launches += _tile_launches(entry, tile, lambda a: _before(layernorm, a), product, plan, dims)
+            launches += _tile_launches(of, entry, tile, lambda a: _before(layernorm, a), product, plan, dims)
     return tuple(launches)
 
 
-def _one_row_launches(layernorm: Task, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
+def _one_row_launches(
+    of: Elements, layernorm: Task, task: Task, plan: Plan, dims: Dims
+) -> tuple[Launch, ...]:
     launches = []
     for part in parts(task, plan, dims):
-        a, w, bias = (part.operand(role) for role in ("a", "w", "bias"))
+        a = part.operand("a")
         assert isinstance(a, View)
-        assert isinstance(w, WeightView)
-        rows, output, fused = _before(layernorm, a), part.output, plan.fused_stores
-        args = (
-            rows, w, bias if fused else None, output,
-            output.rows, output.columns, task.site.inner, rows.ld, w.ld, output.ld,
-            int(task.activation is not None and fused), LAYERNORM_EPS,
-        )  # fmt: skip
-        grid = (ceil(output.columns / ONE_ROW_WARPS), output.rows, 1)
-        block = (32 * ONE_ROW_WARPS, 1, 1)
-        launches.append(Launch(ONE_ROW_ENTRY, grid, block, args, source=ONE_ROW_SOURCE, pdl=True))
+        launches.append(of.one_row.launch(_before(layernorm, a), part, plan))
     return (*launches, *(() if plan.fused_stores else store_launch(task)))
 
 
-def _layernorm_limits(tile: TmaTile, task: Task, plan: Plan, dims: Dims) -> str | None:
+def _one_row(rows: View, part: Task, plan: Plan) -> Launch:
+    """See `OneRow.launch`."""
+    w, bias = part.operand("w"), part.operand("bias")
+    assert isinstance(w, WeightView)
+    output, fused = part.output, plan.fused_stores
+    args = (
+        rows, w, bias if fused else None, output,
+        output.rows, output.columns, part.site.inner, rows.ld, w.ld, output.ld,
+        int(part.activation is not None and fused), LAYERNORM_EPS,
+    )  # fmt: skip
+    grid = (ceil(output.columns / ONE_ROW_WARPS), output.rows, 1)
+    block = (32 * ONE_ROW_WARPS, 1, 1)
+    return Launch(ONE_ROW_ENTRY, grid, block, args, source=ONE_ROW_SOURCE, pdl=True)
+
+
+def _layernorm_limits(of: Elements, tile: TmaTile, task: Task, plan: Plan, dims: Dims) -> str | None:
     if not plan.fold:
         return "it needs weights that have the layernorm folded in: fold=on"
     if not task.site.inner or _is_one_row(task, dims):
-        return not_multiple_of(task.site, (("columns", task.site.columns, 4),))
-    return _limits(tile, task, plan, dims)
+        return of.refuses(plan) or not_multiple_of(
+            task.site, (("columns", task.site.columns, of.least_multiple),)
+        )
+    return _limits(of, tile, task, plan, dims)
 
 
 def _layernorm_shapes(
-    entry: str, tile: TmaTile, tasks: tuple[Task, ...], plan: Plan, dims: Dims
+    of: Elements, entry: str, tile: TmaTile, tasks: tuple[Task, ...], plan: Plan, dims: Dims
 ) -> tuple[LaunchShape, ...]:
     layernorm, *products = tasks
     found: list[LaunchShape] = []
     for product in products:
         if _is_one_row(product, dims):
-            found += _one_row_shapes(layernorm, product, plan, dims)
+            found += _one_row_shapes(of, layernorm, product, plan, dims)
         else:
-            launches = _tile_launches(entry, tile, lambda a: _before(layernorm, a), product, plan, dims)
-            found += _tile_shapes(launches, entry, tile, product, plan, dims)
+            launches = _tile_launches(of, entry, tile, lambda a: _before(layernorm, a), product, plan, dims)
+            found += _tile_shapes(of, launches, entry, tile, product, plan, dims)
     return tuple(found)
 
 
-def _one_row_shapes(layernorm: Task, task: Task, plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
-    """A warp a column; mean, scale and product are three sums over it."""
-    launches = _one_row_launches(layernorm, task, plan, dims)
+def _one_row_shapes(
+    of: Elements, layernorm: Task, task: Task, plan: Plan, dims: Dims
+) -> tuple[LaunchShape, ...]:
+    launches = _one_row_launches(of, layernorm, task, plan, dims)
     part = parts(task, plan, dims)[0]
-    return shapes(launches, part, ONE_ROW_ENTRY, RowByWarps(warps=1, sums=3), fused=plan.fused_stores)
+    return shapes(launches, part, launches[0].entry, of.one_row.asks, fused=plan.fused_stores)
 
 
-def _layernorm_kernel(layernorm: str, product: str, tile: TmaTile) -> Kernel:
-    name, entry = f"gemm_tma_{layernorm}_{tile.label}", f"gemm_tma_layernorm_{tile.label}"
+def layernorm_kernel(of: Elements, layernorm: str, product: str, tile: TmaTile) -> Kernel:
+    """Return the record of a layernorm in the product after it."""
+    name, entry = f"{of.prefix}_{layernorm}_{tile.label}", f"{of.prefix}_layernorm_{tile.label}"
     return Kernel(
         name=name,
         backend="cuda",
         idea=f"{layernorm} in the product after it, a row's scale found beside it, 64x{tile.columns} tiles.",
         covers=(layernorm, product),
         entries=(entry,),
-        source="gemm/23_tma_layernorm.cu",
+        source=of.layernorm_source,
         fuses=True,
-        maths=("tf32",),
+        maths=(of.math,),
         layouts=("row",),
         fused_stores=True,
         only_arch="sm_90",
-        limits=lambda task, plan, dims: _layernorm_limits(tile, task, plan, dims),
-        launches=lambda tasks, plan, dims: _layernorm_launches(name, entry, tile, tasks, plan, dims),
-        shapes=lambda tasks, plan, dims: _layernorm_shapes(entry, tile, tasks, plan, dims),
+        limits=lambda task, plan, dims: _layernorm_limits(of, tile, task, plan, dims),
+        launches=lambda tasks, plan, dims: _layernorm_launches(of, entry, tile, tasks, plan, dims),
+        shapes=lambda tasks, plan, dims: _layernorm_shapes(of, entry, tile, tasks, plan, dims),
     )
 
 
-def _one_row_kernel(layernorm: str, product: str) -> Kernel:
-    name = f"gemm_one_row_{layernorm}"
+def one_row_kernel(of: Elements, layernorm: str, product: str) -> Kernel:
+    """Return the record of a layernorm in the one-row product after it."""
 
     def launches(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, ...]:
-        return tuple(launch for task in tasks[1:] for launch in _one_row_launches(tasks[0], task, plan, dims))
+        return tuple(
+            launch for task in tasks[1:] for launch in _one_row_launches(of, tasks[0], task, plan, dims)
+        )
 
     def row_shapes(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[LaunchShape, ...]:
-        return tuple(shape for task in tasks[1:] for shape in _one_row_shapes(tasks[0], task, plan, dims))
+        return tuple(
+            shape for task in tasks[1:] for shape in _one_row_shapes(of, tasks[0], task, plan, dims)
+        )
 
     def limits(task: Task, plan: Plan, dims: Dims) -> str | None:
         if not plan.fold:
             return "it needs weights that have the layernorm folded in: fold=on"
-        # A row is read 4 floats at a time: the layernorm's columns, which are the product's inner axis.
-        site = task.site
-        return not_multiple_of(
-            site, (("inner", site.inner, 4) if site.inner else ("columns", site.columns, 4),)
+        # A row is read 16 bytes at a time: the layernorm's columns, which are the product's inner axis.
+        site, multiple = task.site, of.least_multiple
+        return of.refuses(plan) or not_multiple_of(
+            site, (("inner", site.inner, multiple) if site.inner else ("columns", site.columns, multiple),)
         )
 
     return Kernel(
-        name=name,
+        name=of.one_row.name.format(layernorm),
         backend="cuda",
         idea=f"{layernorm} in the one-row product after it: a warp reads the whole row for its dot product.",
         covers=(layernorm, product),
-        entries=(ONE_ROW_ENTRY,),
-        source=ONE_ROW_SOURCE,
+        entries=of.one_row.entries,
+        source=of.one_row.source,
         fuses=True,
-        maths=("fp32", "tf32"),
+        maths=of.one_row.maths,
         layouts=("row",),
         fused_stores=True,
         limits=limits,
@@ -365,9 +457,28 @@ def _one_row_kernel(layernorm: str, product: str) -> Kernel:
     )
 
 
+TF32 = Elements(
+    math="tf32",
+    size_bytes=WORD_BYTES,
+    prefix="gemm_tma",
+    source="gemm/22_tma.cu",
+    layernorm_source="gemm/23_tma_layernorm.cu",
+    pipe="tf32_wgmma",
+    map_format="tf32",
+    one_row=OneRow(
+        "gemm_one_row_{}",
+        ONE_ROW_SOURCE,
+        (ONE_ROW_ENTRY,),
+        ("fp32", "tf32"),
+        _one_row,
+        # Mean, scale and product are three sums over a warp.
+        RowByWarps(warps=1, sums=3),
+    ),
+)
+
 KERNELS = (
-    *PRODUCT_KERNELS,
-    *(_layernorm_kernel("ln1", "qkv", tile) for tile in LAYERNORM_TILES),
-    *(_layernorm_kernel("ln2", "w1", tile) for tile in LAYERNORM_TILES),
-    _one_row_kernel("lnf", "head"),
+    *(product_kernel(TF32, tile) for tile in TILES),
+    *(layernorm_kernel(TF32, "ln1", "qkv", tile) for tile in LAYERNORM_TILES),
+    *(layernorm_kernel(TF32, "ln2", "w1", tile) for tile in LAYERNORM_TILES),
+    one_row_kernel(TF32, "lnf", "head"),
 )

@@ -21,7 +21,7 @@ TOGGLES = (
         "math",
         "math",
         ("fp32", "tf32", "bf16"),
-        "what the products are computed in; sums and the rest stay fp32; bf16: peers only",
+        "what the products are computed in; sums stay fp32; bf16: weights and activations are stored in it too",
         ("cpu", "cuda"),
     ),
     Toggle(

@@ -70,7 +70,8 @@ def rounded(
 
     `math` is fp32, unless a product in the same launch reads the output. That launch may leave the mean to
     the product, whose operands are then x, not c, and its weights' rows add up to 0: each operand is rounded
-    by that much more as x is larger than c, m at most.
+    by that much more as x is larger than c, m at most. In bf16 x is used as it is, but the weights' rows add up
+    to 0 only as far as their rounding lets them.
     """
     x = operands["x"]
     columns, unit = x.shape[1], rounding.UNIT
@@ -80,7 +81,8 @@ def rounded(
     spread = squares.mean(axis=1, keepdims=True) + LAYERNORM_EPS
     norm = np.sqrt((x * x).sum(axis=1, keepdims=True))
     mean_error = rounding.sum_error(norm, mean * columns, columns, "fp32") / columns + unit * abs(mean)
-    centred_error = mean_error + unit * abs(centred) + 4 * rounding.HALF_RANGE[math] * abs(mean)
+    off_weights = rounding.BF16_UNIT if math == "bf16" else 4 * rounding.HALF_RANGE[math]
+    centred_error = mean_error + unit * abs(centred) + off_weights * abs(mean)
     spread_error = columns * unit * (spread + mean**2) + (2 * abs(mean) + mean_error) * mean_error
     if "x" in slack:
         off = slack["x"] + slack["x"].mean(axis=1, keepdims=True)

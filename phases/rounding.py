@@ -5,9 +5,8 @@ The bounds here hold for any order, and they follow from the operands alone.
 
 **A sum of products**, p = sum over k of a_k w_k, with n terms. Let R = sqrt(sum (a_k w_k)^2).
 
-*Operands.* TF32 keeps 11 significant bits of each operand and bf16 keeps 8. Rounded to nearest, a relative
-error lies in [-h, h] with h = 2^-11 or 2^-8; truncated, as tensor cores do with fp32 bits in TF32, it lies
-in [-2h, 0]. Both are a constant of at most h plus a part in [-h, h]. For two operands the constants move p
+*Operands.* TF32 keeps 11 significant bits of each operand. Rounded to nearest, a relative error lies in
+[-h, h] with h = 2^-11; truncated, as tensor cores do with fp32 bits in TF32, it lies in [-2h, 0]. Both are a constant of at most h plus a part in [-h, h]. For two operands the constants move p
 by at most 2h |p|, and the mean of the parts by as much again. What is left changes each a_k w_k by at most
 2h |a_k w_k|, so by
 
@@ -17,6 +16,8 @@ in the worst case, in which all errors push the same way. If they are independen
 Hoeffding's inequality says that they exceed c * 2h R with a probability below 2 exp(-c^2): 5e-16 for c =
 DEVIATIONS = 6. The bound is the smaller of the two: the worst case up to 36 terms, the improbable case
 beyond. The worst case of 3072 terms would be 55 R and let a missing product pass, of which one is R / 55.
+Operands in bf16 were rounded when they were stored, weights once and activations by the phase before. The
+gate reads them as they are, so that their products are exact: h is 0.
 
 *Additions.* Each of n additions in fp32 rounds a partial sum by at most u = 2^-24 of it. A partial sum of
 terms with random signs is of the size of R, one of terms with equal signs at most |p|, so by the same
@@ -31,6 +32,8 @@ magnitudes that they add. ReLU makes [0, v + e] of an input that may lie between
 to its one lowest point and rises from there: over an interval its extremes are at the ends, or at that point
 if it lies between. It is v times a factor between 0 and 1, and that factor is off by a few units however it
 is computed: erf in fp32 by 4u, an exponential by 1.5u, a division and the roundings between by the rest.
+
+**Stored in bf16**, a value is rounded once more, to nearest: by half of the last of its 8 significant bits.
 """
 
 from __future__ import annotations
@@ -42,15 +45,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gputop.model.activation_functions import FUNCTIONS
-from gputop.plan.types import Activation, Math
+from gputop.plan.types import Activation, Math, Rounded
 
 if TYPE_CHECKING:
     from gputop.plan.types import Array
 
 UNIT = 2.0**-24
 """u: the largest relative error of one rounding to fp32, in which every activation is stored."""
-HALF_RANGE: Mapping[Math, float] = {"fp32": 0.0, "tf32": 2.0**-11, "bf16": 2.0**-8}
-"""h: of an operand of a product, by the math of the products. fp32 operands are used as they are."""
+HALF_RANGE: Mapping[Math, float] = {"fp32": 0.0, "tf32": 2.0**-11, "bf16": 0.0}
+"""h: of an operand of a product, by the math of the products. Of fp32 and bf16 they are used as they are."""
+BF16_BITS = 8
+BF16_UNIT = 2.0**-BF16_BITS
+"""The largest relative error of one rounding to bf16."""
 DEVIATIONS = 6.0
 """c: how improbable the sum of many independent roundings is that a bound excludes."""
 
@@ -104,3 +110,11 @@ def product(
     if slack_w is not None:
         error = error + abs(a) @ slack_w
     return total, error
+
+
+def stored_in_bf16(computed: Rounded) -> Rounded:
+    """An output with its bounds, stored in bf16."""
+    largest = abs(computed.value) + np.maximum(computed.below, computed.above)
+    _, exponent = np.frexp(largest)
+    half_of_last_bit = np.where(largest > 0, np.ldexp(0.5, exponent - BF16_BITS), 0.0)
+    return Rounded(computed.value, computed.below + half_of_last_bit, computed.above + half_of_last_bit)

@@ -413,6 +413,30 @@ RUNGS = (
         ),
         prediction=Prediction(1.04, 1.03, 1.05, "phase table"),
     ),
+    # Forecast for the 12-layer model at batch 1 on an H200, from the terms of `attention-tma` (324 us, 27 us a
+    # layer). A product's copies and wgmma halve, its boundary, first copy and store stay:
+    #   qkv 4.6 to 3.2 us, wo 3.4 to 2.4, w1 5.2 to 3.4, w2 5.6 to 3.9, attention 4.3 to 3.4: 23 to 16 us a layer.
+    # Ends: the one-row sites of the last layer wait for DRAM, which brings half, and two launches less: 20 to 14 us.
+    Rung(
+        id="bf16",
+        number=29,
+        backend="cuda",
+        idea="Weights and activations of two bytes, sums in fp32: all of K fits beside a tile, without clusters.",
+        before="attention-tma",
+        fields=(("math", "bf16"),),
+        use=(
+            ("embed", "embed_bf16_gather"),
+            ("ln1", "gemm_bf16_ln1_40_1"),
+            ("attention", "attention_bf16_flash"),
+            ("wo", "gemm_bf16_16_1"),
+            ("wo@1", "gemm_bf16_one_row"),
+            ("ln2", "gemm_bf16_ln2_48_1"),
+            ("w2", "gemm_bf16_96_8"),
+            ("w2@1", "gemm_bf16_one_row_long"),
+            ("lnf", "gemm_bf16_one_row_lnf"),
+        ),
+        prediction=Prediction(1.55, 1.35, 1.75, "phase table"),
+    ),
     Rung(
         id="torch-eager",
         number=13,

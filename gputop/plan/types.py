@@ -164,7 +164,7 @@ class Task:
 class TensorMap:
     """A tensor in global memory and the box of it that one bulk copy of the copy engine brings.
 
-    float32, rounded to TF32 on its way; shared memory gets rows of 128 bytes with the 128-byte swizzle.
+    Shared memory gets rows of 128 bytes with the 128-byte swizzle.
     """
 
     operand: View | WeightView
@@ -172,9 +172,11 @@ class TensorMap:
     sizes: tuple[int, ...]
     """In elements, innermost dimension first; five dimensions at most."""
     strides: tuple[int, ...]
-    """Elements from one index to the next in every dimension but the innermost: multiples of 4."""
+    """Elements from one index to the next in every dimension but the innermost: multiples of 16 bytes."""
     box: tuple[int, ...]
-    """In elements; at most 32 in the innermost dimension and 256 in the others."""
+    """In elements; at most 128 bytes in the innermost dimension and 256 in the others."""
+    format: Literal["tf32", "bf16"] = "tf32"
+    """What it holds: float32, rounded to TF32 on its way, or bf16."""
 
 
 Argument = TensorMap | View | WeightView | Scratch | int | float | None
@@ -229,7 +231,8 @@ class Kernel:
     """With `fuses`: it writes every task's output to memory and notes when each of its tasks ends, so that
     gate, model and phase table see them apart. The notes are a `Scratch` named `stamps`: of each task's
     end, and before them of the first one's begin, cycles and nanoseconds as two int64."""
-    maths: tuple[Math, ...] = ("fp32", "tf32", "bf16")
+    maths: tuple[Math, ...] = ("fp32", "tf32")
+    """Of plans that it may serve. With bf16 it reads and stores as `gputop.model.number_formats` says."""
     layouts: tuple[Layout, ...] = ("row", "transposed")
     fused_stores: bool = False
     """Whether it can write bias, activation and residual in its own store."""

@@ -16,8 +16,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from gputop.model import activations
+from gputop.model.number_formats import nearest_bf16, of_buffer, of_weight
 from gputop.model.weights import reference_tensor
 from gputop.phases import phases
+from gputop.phases.rounding import stored_in_bf16
 from gputop.plan.types import Dims, Math, Phase, Plan, Rounded, Step, Task, View, WeightView, Workload
 from gputop.planner.kernel_calls import shapes_of
 from gputop.results.records import ElementCheck, PhaseCheck
@@ -124,7 +126,8 @@ class _Checker:
                 operands, self._slack(task, slack, few), small, few, self._math(step, task)
             )
             if task.output in outs:
-                expected[task.output] = rounded
+                stored = of_buffer(task.output.buffer, self._plan.math)
+                expected[task.output] = stored_in_bf16(rounded) if stored == "bf16" else rounded
             else:
                 # Seen by nobody: the next task reads it as rounded as it may be.
                 chain.write(small.output, rounded.value)
@@ -143,8 +146,10 @@ class _Checker:
     def _math(self, step: Step, task: Task) -> Math:
         """Of the products that the task's output comes from, or goes into before anybody sees it.
 
-        The plan's math if they run on tensor cores, else fp32.
+        The plan's math if they run on tensor cores, else fp32; bf16 where operands are stored so.
         """
+        if self._plan.math == "bf16":
+            return "bf16"
         if self._phases[task.site.phase].kind == "pointwise" and task.output in _written_by(step):
             return "fp32"
         own = Step(step.kernel, (task,)) if step.kernel.stamped else step
@@ -160,7 +165,10 @@ class _Checker:
         if isinstance(operand, View):
             return chain.read(self._few(operand, few))
         whole = reference_tensor(self._workload, operand.tensor, operand.layer, self._plan.fold)
-        return whole[operand.start : operand.start + operand.outs]
+        part = whole[operand.start : operand.start + operand.outs]
+        if of_weight(operand.tensor, self._plan.math) == "bf16":
+            return nearest_bf16(part.astype(np.float32)).astype(np.float64)
+        return part
 
     def _few(self, view: View, few: Dims) -> View:
         """The same rectangle with the rows of fewer sequences."""

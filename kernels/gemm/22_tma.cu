@@ -13,10 +13,10 @@
 // arch: 90a
 #include "tma_gemm.cuh"
 
-#define TMA_GEMM(name, columns, splits, row_blocks, column_blocks, a_slots, w_slots)                        \
-    extern "C" __global__ void __launch_bounds__(tma_gemm::THREADS, 1)                                      \
-        name(const __grid_constant__ TmaGemmArgs args) {                                                    \
-        run_tma_gemm<TmaGemm<columns, splits, row_blocks, column_blocks, a_slots, w_slots, false>>(args);   \
+#define TMA_GEMM(name, columns, splits, row_blocks, column_blocks, a_slots, w_slots)                            \
+    extern "C" __global__ void __launch_bounds__(tma_gemm::THREADS, 1)                                          \
+        name(const __grid_constant__ TmaGemmArgs<float> args) {                                                 \
+        run_tma_gemm<TmaGemm<float, columns, splits, row_blocks, column_blocks, a_slots, w_slots, false>>(args);\
     }
 
 TMA_GEMM(gemm_tma_16_1, 16, 1, 1, 1, 6, 10)

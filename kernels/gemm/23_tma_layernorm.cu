@@ -11,10 +11,10 @@
 // arch: 90a
 #include "tma_gemm.cuh"
 
-#define TMA_LAYERNORM(name, columns, splits, row_blocks, column_blocks, a_slots, w_slots)                  \
-    extern "C" __global__ void __launch_bounds__(tma_gemm::THREADS, 1)                                     \
-        name(const __grid_constant__ TmaGemmArgs args) {                                                   \
-        run_tma_gemm<TmaGemm<columns, splits, row_blocks, column_blocks, a_slots, w_slots, true>>(args);   \
+#define TMA_LAYERNORM(name, columns, splits, row_blocks, column_blocks, a_slots, w_slots)                       \
+    extern "C" __global__ void __launch_bounds__(tma_gemm::THREADS, 1)                                          \
+        name(const __grid_constant__ TmaGemmArgs<float> args) {                                                 \
+        run_tma_gemm<TmaGemm<float, columns, splits, row_blocks, column_blocks, a_slots, w_slots, true>>(args); \
     }
 
 TMA_LAYERNORM(gemm_tma_layernorm_40_1_2x2, 40, 1, 2, 2, 6, 10)

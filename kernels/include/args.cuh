@@ -2,6 +2,7 @@
 // ints, then floats, so that the host packs them without padding. Leading dimensions (ld*) count elements. A null
 // pointer means that the operand is absent. Tensor maps, where a kernel has them, come before the pointers.
 #pragma once
+#include "bf16.cuh"
 #include "tensor_map.cuh"
 
 struct GemmArgs {
@@ -17,18 +18,31 @@ struct GemmArgs {
     int splits;
 };
 
+template <class Element>
 struct TmaGemmArgs {
-    TensorMap a;            // [rows, inner], in boxes of a tile's rows and 2 chunks of 32
-    TensorMap w;            // [columns, inner], in boxes of a tile's columns and 2 chunks
-    const float* bias;      // [columns]
-    const float* residual;  // [rows, columns]
-    float* c;               // [rows, columns]
-    const float* ahead;     // weights of a later product, to prefetch into L2
+    TensorMap a;              // [rows, inner], in boxes of a tile's rows and 2 chunks of 128 bytes
+    TensorMap w;              // [columns, inner], in boxes of a tile's columns and 2 chunks
+    const float* bias;        // [columns]
+    const Element* residual;  // [rows, columns]
+    Element* c;               // [rows, columns]
+    const Element* ahead;     // weights of a later product, to prefetch into L2
     int rows, columns, inner;
     int ldr, ldc;
     int activate;
     int ahead_lines;        // cache lines of 128 bytes
     float eps;              // of the layernorm computed on the way, if any
+};
+
+struct OneRowBf16Args {
+    const Bf16* a;         // [rows, inner]
+    const Bf16* w;         // [columns, inner]
+    const float* bias;     // [columns]
+    const Bf16* residual;  // [rows, columns]
+    void* c;               // [rows, columns]: bf16, or float where the entry says so
+    int rows, columns, inner;
+    int lda, ldw, ldr, ldc;
+    int activate;
+    float eps;             // of the layernorm computed on the way, if any
 };
 
 struct OneRowLayernormArgs {
@@ -80,6 +94,34 @@ struct TmaAttentionArgs {
     TensorMap k;      // [batch, seq, heads * d_head], in boxes of 64 keys of one head
     TensorMap v;
     AttentionArgs attention;
+};
+
+// As AttentionArgs.
+struct AttentionBf16Args {
+    const Bf16* q;
+    const Bf16* k;
+    const Bf16* v;
+    Bf16* out;
+    void* scores;
+    int batch, seq, heads, d_head;
+    int queries;
+    int ldq, ldkv, ldo;
+    float scale;
+};
+
+struct TmaAttentionBf16Args {
+    TensorMap q;      // [batch, queries, heads * d_head], in boxes of 16 queries of one head
+    TensorMap k;      // [batch, seq, heads * d_head], in boxes of 64 keys of one head
+    TensorMap v;
+    AttentionBf16Args attention;
+};
+
+struct EmbedBf16Args {
+    const int* tokens;       // [batch * seq]
+    const float* embedding;  // [vocab, columns]
+    const float* position;   // [seq, columns]
+    Bf16* out;
+    int rows, seq, columns, ldo;
 };
 
 struct EmbedArgs {

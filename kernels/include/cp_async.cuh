@@ -22,6 +22,6 @@ __device__ __forceinline__ void cp_async_wait_group() {
 }
 
 // Starts to load the cache line at `global` into L2. Nothing waits for it.
-__device__ __forceinline__ void prefetch_global_l2(const float* global) {
+__device__ __forceinline__ void prefetch_global_l2(const void* global) {
     asm volatile("prefetch.global.L2 [%0];\n" ::"l"(global));
 }

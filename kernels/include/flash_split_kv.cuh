@@ -8,6 +8,7 @@
 //   shared memory:  q [QUERIES][D]    k and v [WARPS][KEYS][D], a tile of each warp; rows padded by 4 floats
 #pragma once
 #include "args.cuh"
+#include "bf16.cuh"
 #include "cp_async.cuh"
 #include "warp.cuh"
 
@@ -85,9 +86,9 @@ struct FlashPartials {
 
 // Merges the warps' partial results and stores them, by all threads of the block: each partial result is rescaled to
 // the largest of the maxima.
-template <int D, int THREADS, int WARPS, int QUERIES, int LD>
-__device__ __forceinline__ void merge_partials(const FlashPartials<WARPS, QUERIES, LD>& partials,
-                                               const AttentionArgs& args, int first_query, int head, int sequence) {
+template <int D, int THREADS, int WARPS, int QUERIES, int LD, class Args>
+__device__ __forceinline__ void merge_partials(const FlashPartials<WARPS, QUERIES, LD>& partials, const Args& args,
+                                               int first_query, int head, int sequence) {
     constexpr int CHUNKS = D / 4;
     for (int i = threadIdx.x; i < QUERIES * CHUNKS; i += THREADS) {
         const int query = i / CHUNKS, column = i % CHUNKS * 4;
@@ -109,7 +110,7 @@ __device__ __forceinline__ void merge_partials(const FlashPartials<WARPS, QUERIE
         }
         const long long row = static_cast<long long>(sequence) * args.queries + first_query + query;
         const float scale = 1.0f / row_sum;
-        *reinterpret_cast<float4*>(args.out + row * args.ldo + head * D + column) =
-            make_float4(acc.x * scale, acc.y * scale, acc.z * scale, acc.w * scale);
+        store_four(args.out + row * args.ldo + head * D + column,
+                   make_float4(acc.x * scale, acc.y * scale, acc.z * scale, acc.w * scale));
     }
 }

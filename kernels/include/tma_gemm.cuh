@@ -5,8 +5,8 @@
 //   warp 8 asks for the weights, before the grid ahead has ended: nobody writes weights. It also prefetches those of a
 //     later product into L2, whose bytes DRAM would otherwise bring while nothing else needs it.
 //   warp 9 asks for the activations, once that grid has ended.
-//   warps 0-3 and 4-7, two warpgroups, multiply: they take pieces of 64 indices of K in turn, so that each has a sum of
-//     its own over half of K, with no barrier between them.
+//   warps 0-3 and 4-7, two warpgroups, multiply: they take pieces of 256 bytes of K in turn, 64 floats or 128 bf16, so
+//     that each has a sum of its own over half of K, with no barrier between them.
 //
 //        K of this block   | piece 0 | piece 1 | piece 2 | piece 3 | ...
 //        warpgroup              0         1         0         1               8 wgmma a piece, one commit
@@ -32,10 +32,14 @@
 //   - With more splits all threads send: rank i finishes rows 16i.. (SPLITS = 4), or of rows 16 (i / 2).. the half of
 //     the columns that warpgroup i % 2 has (SPLITS = 8), and all its threads add parts in the order of their senders.
 //
-// Shapes: any rows; inner a multiple of 32; columns and leading dimensions of 4. Row layout.
+// Elements are float, of which the products take TF32's bits, or bf16. Copies, rings and swizzles count bytes and are the
+// same for both: 32 bytes of K are one wgmma.
+//
+// Shapes: any rows; inner a multiple of 128 bytes; columns and leading dimensions of 16. Row layout.
 #pragma once
 #include "activation.cuh"
 #include "args.cuh"
+#include "bf16.cuh"
 #include "cluster.cuh"
 #include "cp_async.cuh"
 #include "dependent_launch.cuh"
@@ -47,24 +51,36 @@
 
 namespace tma_gemm {
 constexpr int ROWS = 64;            // of a tile
-constexpr int CHUNK = 32;           // floats of a swizzled row
-constexpr int DEPTH = 2 * CHUNK;    // of a piece
-constexpr int K_STEPS = DEPTH / 8;  // wgmma of a piece
+constexpr int PIECE_WORDS = 2 * SWIZZLE_ROW_BYTES / 4;  // of a row: two chunks, each a swizzled row
+constexpr int K_STEPS = PIECE_WORDS / 8;                // wgmma of a piece
 constexpr int CONSUMERS = 256, THREADS = CONSUMERS + 64;
 constexpr int W_PRODUCER = CONSUMERS / 32, A_PRODUCER = W_PRODUCER + 1;  // warps
-constexpr int A_PIECE = ROWS * DEPTH;
-constexpr int LINE = 32;            // floats of a cache line
+constexpr int A_PIECE = ROWS * PIECE_WORDS;
+constexpr int LINE_BYTES = 128;  // of the cache
 
 // Bars only the warps that multiply.
 __device__ __forceinline__ void consumers_sync() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory"); }
+
+// acc += a w for 32 bytes of K, `a` a descriptor or in registers.
+template <class Element, int N, class A>
+__device__ __forceinline__ void wgmma(float (&acc)[N / 2], const A& a, unsigned long long w) {
+    if constexpr (sizeof(Element) == sizeof(Bf16)) {
+        wgmma_bf16<N>(acc, a, w);
+    } else {
+        wgmma_tf32<N>(acc, a, w);
+    }
+}
 }  // namespace tma_gemm
 
 // NORMALISE: the rows of `a` are normalised on the way, as far as their scale goes: the weights have the mean folded in.
-template <int COLUMNS, int SPLITS, int ROW_BLOCKS, int COLUMN_BLOCKS, int A_SLOTS, int W_SLOTS, bool NORMALISE>
+template <class Element, int COLUMNS, int SPLITS, int ROW_BLOCKS, int COLUMN_BLOCKS, int A_SLOTS, int W_SLOTS,
+          bool NORMALISE>
 struct TmaGemm {
+    using Args = TmaGemmArgs<Element>;
+    static constexpr int DEPTH = tma_gemm::PIECE_WORDS * 4 / sizeof(Element);  // of a piece
     static constexpr int CLUSTER = SPLITS * ROW_BLOCKS * COLUMN_BLOCKS;
     static constexpr bool MULTICAST = ROW_BLOCKS * COLUMN_BLOCKS > 1;
-    static constexpr int W_PIECE = COLUMNS * tma_gemm::DEPTH;
+    static constexpr int W_PIECE = COLUMNS * tma_gemm::PIECE_WORDS;
     static constexpr int GROUPS = COLUMNS / 8;             // of eight columns
     static constexpr int FIRST_GROUPS = (GROUPS + 1) / 2;  // of them, those that warpgroup 0 finishes
     // With many splits: the most groups that a block finishes, and those that its threads take at once.
@@ -105,7 +121,7 @@ struct TmaGemm {
         Mbarrier a_full[A_SLOTS], a_empty[A_SLOTS], w_full[W_SLOTS], w_empty[W_SLOTS], received;
     };
 
-    const TmaGemmArgs& args;
+    const Args& args;
     Shared& shared;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int warpgroup = warp / 4, warp_row = warp % 4;
@@ -115,11 +131,11 @@ struct TmaGemm {
     const int row_clusters = (args.rows + tma_gemm::ROWS * ROW_BLOCKS - 1) / (tma_gemm::ROWS * ROW_BLOCKS);
     const int block_row = (blockIdx.x / CLUSTER % row_clusters * ROW_BLOCKS + row_rank) * tma_gemm::ROWS;
     const int block_column = (blockIdx.x / CLUSTER / row_clusters * COLUMN_BLOCKS + column_rank) * COLUMNS;
-    const int all_pieces = (args.inner + tma_gemm::DEPTH - 1) / tma_gemm::DEPTH;
+    const int all_pieces = (args.inner + DEPTH - 1) / DEPTH;
     const int begin = all_pieces * rank / SPLITS;  // in pieces
     const int pieces = all_pieces * (rank + 1) / SPLITS - begin;
 
-    __device__ __forceinline__ TmaGemm(const TmaGemmArgs& args, Shared& shared) : args(args), shared(shared) {}
+    __device__ __forceinline__ TmaGemm(const Args& args, Shared& shared) : args(args), shared(shared) {}
 
     __device__ __forceinline__ void run() {
         griddep_launch_dependents();
@@ -183,7 +199,8 @@ private:
     __device__ __forceinline__ void prefetch_ahead() const {
 #pragma unroll 4
         for (int line = blockIdx.x * 32 + lane; line < args.ahead_lines; line += gridDim.x * 32)
-            prefetch_global_l2(args.ahead + static_cast<long long>(line) * tma_gemm::LINE);
+            prefetch_global_l2(reinterpret_cast<const char*>(args.ahead) +
+                               static_cast<long long>(line) * tma_gemm::LINE_BYTES);
     }
 
     __device__ __forceinline__ void send_more_weights() const {
@@ -288,7 +305,7 @@ private:
             wgmma_fence();
 #pragma unroll
             for (int step = 0; step < tma_gemm::K_STEPS; ++step)
-                wgmma_tf32<COLUMNS>(acc, a + step_offset(step, tma_gemm::ROWS), w + step_offset(step, COLUMNS));
+                tma_gemm::wgmma<Element, COLUMNS>(acc, a + step_offset(step, tma_gemm::ROWS), w + step_offset(step, COLUMNS));
             wgmma_commit_group();
             wgmma_wait_group<1>();
             if (piece >= 2) release_activations(piece - 2), release_weights(piece - 2);
@@ -303,10 +320,18 @@ private:
     struct Moments {
         float sum[2] = {}, squares[2] = {};
 
-        __device__ __forceinline__ void add(int row, unsigned bits) {
-            const float value = __uint_as_float(bits);
+        __device__ __forceinline__ void add(int row, float value) {
             sum[row] += value;
             squares[row] += value * value;
+        }
+
+        // A word of a fragment: one float, or two bf16.
+        __device__ __forceinline__ void add_word(int row, unsigned word) {
+            if constexpr (sizeof(Element) == sizeof(Bf16)) {
+                add(row, low_bf16(word)), add(row, high_bf16(word));
+            } else {
+                add(row, __uint_as_float(word));
+            }
         }
     };
 
@@ -322,8 +347,8 @@ private:
         }
 #pragma unroll
         for (int step = 0; step < tma_gemm::K_STEPS; ++step) {
-            moments.add(0, a[step][0]), moments.add(0, a[step][2]);
-            moments.add(1, a[step][1]), moments.add(1, a[step][3]);
+            moments.add_word(0, a[step][0]), moments.add_word(0, a[step][2]);
+            moments.add_word(1, a[step][1]), moments.add_word(1, a[step][3]);
         }
         release_activations(piece);
     }
@@ -334,7 +359,7 @@ private:
         wgmma_fence();
 #pragma unroll
         for (int step = 0; step < tma_gemm::K_STEPS; ++step)
-            wgmma_tf32<COLUMNS>(acc, a[step], w + step_offset(step, COLUMNS));
+            tma_gemm::wgmma<Element, COLUMNS>(acc, a[step], w + step_offset(step, COLUMNS));
         wgmma_commit_group();
         wgmma_wait_group<1>();
         if (piece >= 2) release_weights(piece - 2);
@@ -413,12 +438,12 @@ private:
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             const int row = quad_row() + half * 8;
-            const float* const from =
+            const Element* const from =
                 args.residual + static_cast<long long>(row) * args.ldr + block_column + quad_column();
 #pragma unroll
             for (int i = 0; i < QUADS; ++i)
                 if (i < count && row < args.rows)
-                    residual.of[i][half] = *reinterpret_cast<const float2*>(from + i * QUAD_STRIDE);
+                    residual.of[i][half] = load_pair(from + i * QUAD_STRIDE);
         }
         return residual;
     }
@@ -448,7 +473,7 @@ private:
         for (int half = 0; half < 2; ++half) {
             const int row = quad_row() + half * 8;
             const int row_quads = row < args.rows ? count : 0;
-            float* const c = args.c + static_cast<long long>(row) * args.ldc + block_column + quad_column();
+            Element* const c = args.c + static_cast<long long>(row) * args.ldc + block_column + quad_column();
             float2 out[QUADS];
 #pragma unroll
             for (int i = 0; i < QUADS; ++i) {
@@ -460,7 +485,7 @@ private:
             }
 #pragma unroll
             for (int i = 0; i < QUADS; ++i)
-                if (i < row_quads) *reinterpret_cast<float2*>(c + i * QUAD_STRIDE) = out[i];
+                if (i < row_quads) store_pair(c + i * QUAD_STRIDE, out[i]);
         }
     }
 
@@ -610,7 +635,7 @@ private:
 };
 
 template <class Gemm>
-__device__ __forceinline__ void run_tma_gemm(const TmaGemmArgs& args) {
+__device__ __forceinline__ void run_tma_gemm(const typename Gemm::Args& args) {
     extern __shared__ __align__(SWIZZLE_ATOM_BYTES) unsigned char shared[];
     Gemm(args, *reinterpret_cast<typename Gemm::Shared*>(shared)).run();
 }

@@ -89,12 +89,23 @@ __device__ __forceinline__ void wgmma_fence_operand(float (&acc)[COUNT]) {
                      : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3]) ACC_##n(ACC_OPERANDS)       \
                      : "l"(a_descriptor), "l"(b_descriptor));
 
-#define WGMMA_A_IN_REGISTERS(n, a0, a1, a2, a3, b)                                                             \
-    if constexpr (N == n)                                                                                      \
-        asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k8.f32.tf32.tf32 {%0, %1, %2, %3" ACC_##n(ACC_NAMES) \
-                     "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b ", 1, 1, 1;"                           \
-                     : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3]) ACC_##n(ACC_OPERANDS)            \
+#define WGMMA_A_IN_REGISTERS(n, a0, a1, a2, a3, b, types, immediates)                                      \
+    if constexpr (N == n)                                                                                  \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #n types " {%0, %1, %2, %3" ACC_##n(ACC_NAMES)    \
+                     "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b ", " immediates ";"               \
+                     : "+f"(acc[0]), "+f"(acc[1]), "+f"(acc[2]), "+f"(acc[3]) ACC_##n(ACC_OPERANDS)        \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b_descriptor));
+
+// Its widths that are spelled out here.
+#define WGMMA_A_IN_REGISTERS_WIDTHS(...)                                                                   \
+    static_assert(N == 24 || N == 40 || N == 48 || N == 72 || N == 80 || N == 96 || N == 104, "add this width here"); \
+    WGMMA_A_IN_REGISTERS(24, 12, 13, 14, 15, 16, __VA_ARGS__)                                              \
+    WGMMA_A_IN_REGISTERS(40, 20, 21, 22, 23, 24, __VA_ARGS__)                                              \
+    WGMMA_A_IN_REGISTERS(48, 24, 25, 26, 27, 28, __VA_ARGS__)                                              \
+    WGMMA_A_IN_REGISTERS(72, 36, 37, 38, 39, 40, __VA_ARGS__)                                              \
+    WGMMA_A_IN_REGISTERS(80, 40, 41, 42, 43, 44, __VA_ARGS__)                                              \
+    WGMMA_A_IN_REGISTERS(96, 48, 49, 50, 51, 52, __VA_ARGS__)                                              \
+    WGMMA_A_IN_REGISTERS(104, 52, 53, 54, 55, 56, __VA_ARGS__)
 
 // Every width that the instruction has.
 #define WGMMA_WIDTHS(...)                                                                                   \
@@ -128,13 +139,7 @@ __device__ __forceinline__ void wgmma_tf32(float (&acc)[N / 2], unsigned long lo
 template <int N>
 __device__ __forceinline__ void wgmma_tf32(float (&acc)[N / 2], const unsigned (&a)[4],
                                            unsigned long long b_descriptor) {
-    static_assert(N == 40 || N == 48 || N == 72 || N == 80 || N == 96 || N == 104, "widths that are spelled out here");
-    WGMMA_A_IN_REGISTERS(40, 20, 21, 22, 23, 24)
-    WGMMA_A_IN_REGISTERS(48, 24, 25, 26, 27, 28)
-    WGMMA_A_IN_REGISTERS(72, 36, 37, 38, 39, 40)
-    WGMMA_A_IN_REGISTERS(80, 40, 41, 42, 43, 44)
-    WGMMA_A_IN_REGISTERS(96, 48, 49, 50, 51, 52)
-    WGMMA_A_IN_REGISTERS(104, 52, 53, 54, 55, 56)
+    WGMMA_A_IN_REGISTERS_WIDTHS("k8.f32.tf32.tf32", "1, 1, 1")
 }
 
 // With both operands in shared memory, in bf16 with 16 indices of K.
@@ -143,6 +148,13 @@ __device__ __forceinline__ void wgmma_bf16(float (&acc)[N / 2], unsigned long lo
                                            unsigned long long b_descriptor) {
     static_assert(N % 8 == 0 && N >= 8 && N <= 256, "wgmma has multiples of 8 columns up to 256");
     WGMMA_WIDTHS("k16.f32.bf16.bf16", "1, 1, 1, 0, 0")
+}
+
+// The same with A in registers, in the order of mma_sync.cuh's bf16 fragments.
+template <int N>
+__device__ __forceinline__ void wgmma_bf16(float (&acc)[N / 2], const unsigned (&a)[4],
+                                           unsigned long long b_descriptor) {
+    WGMMA_A_IN_REGISTERS_WIDTHS("k16.f32.bf16.bf16", "1, 1, 1, 0")
 }
 
 // One width with A in registers: `b` is the operand number of B's descriptor, the four before it are A's registers.
@@ -169,6 +181,7 @@ __device__ __forceinline__ void wgmma_tf32_registers(float (&acc)[N / 2], const 
 
 #undef WGMMA_REGISTERS
 #undef WGMMA_WIDTHS
+#undef WGMMA_A_IN_REGISTERS_WIDTHS
 #undef WGMMA_A_IN_REGISTERS
 #undef WGMMA
 #undef ACC_OPERANDS

@@ -6,6 +6,7 @@
 // fold_weights draws a part with a layernorm's gain folded in, and less its mean over each row, since what comes out of
 //   a layernorm has mean zero. Computed in double, rounded once; only the mean is rounded by itself.
 // fold_bias computes the bias that such a fold adds.
+// round_to_bf16 stores floats as bf16, rounded to nearest.
 // fill_words writes one bit pattern: zeros, or the gate's poison.
 // fill_noise writes random words that are finite and below 1 both as one float and as two bf16: operands to measure a
 //   library's peak.
@@ -40,6 +41,12 @@ struct FoldBiasArgs {
     int key_low, key_high;
     int rows, inner;
     float scale;
+};
+
+struct RoundArgs {
+    const float* in;
+    unsigned short* out;
+    int count_low, count_high;
 };
 
 struct FillWordsArgs {
@@ -116,6 +123,13 @@ extern "C" __global__ void fold_bias(const __grid_constant__ FoldBiasArgs args) 
         const double bias = args.bias ? static_cast<double>(args.bias[blockIdx.x]) : 0.0;
         args.out[blockIdx.x] = static_cast<float>(carried + bias);
     }
+}
+
+extern "C" __global__ void round_to_bf16(const __grid_constant__ RoundArgs args) {
+    const long long count = static_cast<long long>(join(args.count_low, args.count_high));
+    const long long stride = static_cast<long long>(gridDim.x) * blockDim.x;
+    for (long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride)
+        asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(args.out[i]) : "f"(args.in[i]));
 }
 
 extern "C" __global__ void fill_words(const __grid_constant__ FillWordsArgs args) {

@@ -124,7 +124,7 @@ class CudaBackend:
         kept, timed = (activations.activation_bytes(dims, plan.prune, keep) for keep in (True, False))
         library = LIBRARY_BYTES if plan.peer or any(step.kernel.library for step in steps) else 0
         weights = plan_weight_bytes(dims, plan)
-        # A framework computes in bf16 from copies of the weights.
+        # What is computed in bf16 is rounded from these to copies.
         copies = weights // 2 if plan.math == "bf16" else 0
         process = CONTEXT_BYTES if is_separate(plan, steps) else 0
         return weights + copies + kept + timed + 2 * workspaces + library + process
@@ -149,8 +149,9 @@ class CudaBackend:
         sites = self._registry.sites(dims, plan.prune, plan.fold)
         self._context.expect(self._registry.work(sites, dims).flops)
         say(f"drawing the weights of {plan.word}")
-        # A framework reads weights as it defines them, whatever the rung before it did to ours.
-        stored = plan.change(layout="row", fold=False) if plan.peer else plan
+        # A framework reads weights as it defines them, whatever the rung before it did to ours, and rounds
+        # its own copies.
+        stored = plan.change(layout="row", fold=False, math="fp32") if plan.peer else plan
         weights = DeviceWeights(self._context, self._tools, self.workload, stored, dims)
         timed_tokens = gate.timed_tokens(self.workload, dims)
         if plan.peer:

@@ -13,6 +13,7 @@ from gputop.backends.cuda.runtime.launch import KernelLaunch
 from gputop.backends.cuda.runtime.utility_kernels import Tools, float_word
 from gputop.backends.cuda.weights import DeviceWeights
 from gputop.model import activations
+from gputop.model.number_formats import DTYPES, Format, of_buffer, widened
 from gputop.plan.types import WORD_BYTES, Argument, Dims, Launch, Plan, Scratch, View, WeightView
 
 TOKENS = "tokens"
@@ -35,11 +36,14 @@ class PlanMemory:
         self._context = context
         self._tools = tools
         self._weights = weights
+        self._formats: dict[str, Format] = {
+            buffer.name: of_buffer(buffer.name, plan.math) for buffer in activations.table(plan.prune)
+        }
         self._slot_elements = {buffer.name: buffer.size(dims) for buffer in activations.table(plan.prune)}
         self._buffers: dict[str, Any] = {
             buffer.name: context.array(
                 (activations.slots(buffer, dims, keep_layers), buffer.size(dims)),
-                np.dtype(buffer.dtype),
+                DTYPES[self._formats[buffer.name]],
                 "the activations",
             )
             for buffer in activations.table(plan.prune)
@@ -63,16 +67,22 @@ class PlanMemory:
             return pointer
         elements = operand.slot * self._slot_elements[operand.buffer] + operand.offset
         base: int = self._buffers[operand.buffer].data.ptr
-        return base + elements * WORD_BYTES
+        return base + elements * DTYPES[self._formats[operand.buffer]].itemsize
 
     def poison(self, value: float) -> None:
         """Enqueue filling every activation and workspace, so that a value not written shows."""
         if value not in self._fills:
             word = float_word(value)
-            targets = [array for name, array in self._buffers.items() if name != TOKENS]
+            upper = word >> 16
+            words = {"float32": word, "bf16": upper << 16 | upper}
+            targets = [
+                (array, words[self._formats[name]]) for name, array in self._buffers.items() if name != TOKENS
+            ]
+            targets += [(array, word) for array in self._scratch.values()]
+            # Memory is allocated in whole words.
             self._fills[value] = tuple(
-                self._tools.fill_words(array.data.ptr, array.size, word)
-                for array in (*targets, *self._scratch.values())
+                self._tools.fill_words(array.data.ptr, -(-array.nbytes // WORD_BYTES), filled_with)
+                for array, filled_with in targets
             )
         for fill in self._fills[value]:
             fill()
@@ -80,6 +90,8 @@ class PlanMemory:
     def read(self, view: View) -> NDArray[Any]:
         """The view as [rows, columns] on the host."""
         slot = self._context.copy_out(self._buffers[view.buffer][view.slot])
+        if self._formats[view.buffer] == "bf16":
+            slot = widened(slot)
         shape, strides = (view.rows, view.columns), (view.ld * WORD_BYTES, WORD_BYTES)
         return np.lib.stride_tricks.as_strided(slot[view.offset :], shape, strides).copy()
 

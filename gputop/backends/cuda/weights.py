@@ -1,4 +1,6 @@
-"""A plan's weights in its layout and fold: gputop/model/rng.py's bits, drawn there, or a file's, copied."""
+"""A plan's weights in its layout, fold and number format: gputop/model/rng.py's bits, drawn there, or a
+file's, copied.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,7 @@ from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.launch import Geometry
 from gputop.backends.cuda.runtime.utility_kernels import Tools, halves
 from gputop.model import rng
+from gputop.model.number_formats import DTYPES, of_weight
 from gputop.model.weights import BY_NAME as TENSOR_OF
 from gputop.model.weights import (
     FOLDS,
@@ -48,10 +51,12 @@ class DeviceWeights:
         self._seed = workload.seed
         self._dims = dims
         self._transposed = plan.layout == "transposed"
+        self._math = plan.math
         self._layer_elements = dict(_sizes(dims, plan.fold))
         self._arrays: dict[str, Any] = {}
         if workload.weights is not None:
             self._copy_in(context, effective(master(workload), plan, dims))
+            self._store_rounded(context)
             return
         self._arrays = {
             name: context.array((layers, elements), np.float32, "the weights")
@@ -71,12 +76,13 @@ class DeviceWeights:
             context.synchronize("drawing the weights")
             for entry in FOLDS:
                 del self._arrays[entry.gain], self._arrays[entry.shift]
+        self._store_rounded(context)
 
     def address(self, view: WeightView) -> int:
         """Device address of the view's first element."""
         _, elements = self._layer_elements[view.tensor]
         pointer: int = self._arrays[view.tensor].data.ptr
-        return pointer + (view.layer * elements + view.offset) * WORD_BYTES
+        return pointer + (view.layer * elements + view.offset) * int(self._arrays[view.tensor].itemsize)
 
     def array(self, tensor: str, layer: int) -> Any:
         """One layer of a tensor as a flat CuPy array."""
@@ -94,6 +100,17 @@ class DeviceWeights:
             self._arrays[name] = context.array(self._layer_elements[name], np.float32, "the weights")
             context.copy_in(self._arrays[name], array.reshape(len(array), -1))
             beat()
+
+    def _store_rounded(self, context: Context) -> None:
+        """Rounds what the plan stores in bf16, one tensor after the other; each one's floats are freed."""
+        for name, exact in self._arrays.items():
+            if of_weight(name, self._math) != "bf16":
+                continue
+            stored = context.array(exact.shape, DTYPES["bf16"], "the weights")
+            arguments = struct.pack("<QQii", exact.data.ptr, stored.data.ptr, *halves(exact.size))
+            self._tools.launch("fill.cu", "round_to_bf16", self._tools.spread(exact.size), arguments)()
+            context.synchronize("rounding the weights")
+            self._arrays[name] = stored
 
     def _draw(self, tensor: Tensor, part: TensorPart) -> None:
         shape = tensor.shape(self._dims)

@@ -7,6 +7,11 @@ from gputop.plan.types import WORD_BYTES, TensorMap
 
 MAP_ALIGNMENT = 64
 """Of a map in a kernel's parameters, and so of their struct."""
+FORMATS = {
+    "tf32": ("CU_TENSOR_MAP_DATA_TYPE_TFLOAT32", WORD_BYTES),
+    "bf16": ("CU_TENSOR_MAP_DATA_TYPE_BFLOAT16", WORD_BYTES // 2),
+}
+"""The driver's name of a map's format, and the bytes of an element."""
 
 
 def encode_tensor_map(tensor_map: TensorMap, address: int) -> bytes:
@@ -14,12 +19,13 @@ def encode_tensor_map(tensor_map: TensorMap, address: int) -> bytes:
     from cuda.bindings import driver
 
     rank = len(tensor_map.sizes)
+    format_name, element_bytes = FORMATS[tensor_map.format]
     result = driver.cuTensorMapEncodeTiled(
-        driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_TFLOAT32,
+        getattr(driver.CUtensorMapDataType, format_name),
         rank,
         address,
         [driver.cuuint64_t(size) for size in tensor_map.sizes],
-        [driver.cuuint64_t(stride * WORD_BYTES) for stride in tensor_map.strides],
+        [driver.cuuint64_t(stride * element_bytes) for stride in tensor_map.strides],
         [driver.cuuint32_t(extent) for extent in tensor_map.box],
         [driver.cuuint32_t(1)] * rank,
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
