@@ -12,7 +12,7 @@ import numpy as np
 
 from gputop.model.activations import BY_NAME
 from gputop.model.weights import GEMM_WEIGHTS
-from gputop.plan.types import Math
+from gputop.plan.types import STORED_MATHS, Math
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,12 +30,12 @@ RESULT = "logits"
 def of_buffer(name: str, math: Math) -> Format:
     """How a plan of this math stores an activation buffer."""
     declared = BY_NAME[name].dtype
-    return "bf16" if math == "bf16" and declared == "float32" and name != RESULT else declared
+    return "bf16" if math in STORED_MATHS and declared == "float32" and name != RESULT else declared
 
 
 def of_weight(tensor: str, math: Math) -> Format:
     """How a plan of this math stores a weight tensor."""
-    return "bf16" if math == "bf16" and tensor in GEMM_WEIGHTS else "float32"
+    return "bf16" if math in STORED_MATHS and tensor in GEMM_WEIGHTS else "float32"
 
 
 def nearest_bf16(values: Floats) -> Floats:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     Array = NDArray[np.floating[Any]]
 
 Math = Literal["fp32", "tf32", "bf16"]
+STORED_MATHS: tuple[Math, ...] = ("bf16",)
+"""In which activations and the products' weights are stored too (`gputop.model.number_formats`)."""
 Layout = Literal["row", "transposed"]
 """`row`: a weight is [out, in], one output's weights consecutive. `transposed`: [in, out]."""
 

@@ -9,7 +9,17 @@ from math import prod
 from gputop.plan.plan_string import parse_choice
 from gputop.plan.rungs import Rung
 from gputop.plan.toggles import toggle_text, toggle_value
-from gputop.plan.types import Dims, Kernel, KernelChoice, Plan, PlanRequest, Step, Task, Workload
+from gputop.plan.types import (
+    STORED_MATHS,
+    Dims,
+    Kernel,
+    KernelChoice,
+    Plan,
+    PlanRequest,
+    Step,
+    Task,
+    Workload,
+)
 from gputop.planner.dispatch import (
     Dispatch,
     Entry,
@@ -211,19 +221,21 @@ class Resolver(Registry):
             return f"it needs sm_{kernel.min_arch} or later, and this device is {self.arch}"
         if plan.math not in kernel.maths:
             only = f"it computes in {' and '.join(kernel.maths)} only, and the plan's math is {plan.math}"
-            return only + self._of_peers_alone(task.site.phase, plan)
+            return only + self._begin_from(plan)
         if plan.layout not in kernel.layouts:
             layouts = " and ".join(kernel.layouts)
             return f"it reads {layouts} weights only, and the plan's layout is {plan.layout}"
         return refusal_of(kernel, task, plan, dims)
 
-    def _of_peers_alone(self, phase: str, plan: Plan) -> str:
-        """Return a sentence if only frameworks compute the phase in this math; else an empty one."""
-        kernels = self.kernels_for(phase, plan.backend)
-        peers = [rung.id for rung in self.rungs_of(plan.backend) if rung.kind == "peer"]
-        if not peers or any(plan.math in kernel.maths for kernel in kernels):
+    def _begin_from(self, plan: Plan) -> str:
+        """Return the rungs from which a plan in its math can begin, where that math changes what is stored and
+        so asks for other kernels at every site; else an empty sentence.
+        """
+        if plan.math not in STORED_MATHS:
             return ""
-        return f", which only framework baselines support ({', '.join(peers)})"
+        ours = (rung for rung in self.rungs_of(plan.backend) if ("math", plan.math) in rung.fields)
+        names = [rung.id for rung in ours if rung.kind == "ladder"]
+        return f": its kernels store {plan.math} too, begin from rung {' or '.join(names)}" if names else ""
 
     def _check_not_fixed(self, rung: Rung) -> None:
         """UsageError for a rung that changes only what can't be set here: it would be the rung before it."""

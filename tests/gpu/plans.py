@@ -17,10 +17,12 @@ from gputop.util.errors import UsageError
 STANDARD = {workload.name: workload for workload in WORKLOADS}
 BASE = "oracle-tf32"
 """A rung whose other kernels take any shape."""
+BF16_BASE = "bf16"
+"""The one of kernels that store bf16: none of them takes any shape."""
 PRODUCTS = ("qkv", "wo", "w1", "w2", "head")
 ANY_SHAPE: dict[Layout, str] = {"row": "cublas", "transposed": "gemm_one_row"}
 """Products where the kernel that is tried can't serve; ours writes bias, activation and residual itself."""
-MATHS: tuple[Math, ...] = ("fp32", "tf32")
+MATHS: tuple[Math, ...] = ("fp32", "tf32", "bf16")
 
 Sets = tuple[tuple[str, str], ...]
 ALONE: Sets = ()
@@ -105,7 +107,7 @@ def trials() -> tuple[Trial, ...]:
     for kernel in catalog().kernels.values():
         if kernel.backend != "cuda":
             continue
-        pairs = [(m, layout) for m in MATHS if m in kernel.maths for layout in kernel.layouts]
+        pairs = [(m, layout) for m in MATHS if m in kernel.maths for layout in _layouts(kernel, m)]
         product = set(kernel.covers) & set(PRODUCTS)
         ends = dict.fromkeys((*kernel.splits[:1], *kernel.splits[-1:])) or (None,)
         found += [
@@ -114,6 +116,11 @@ def trials() -> tuple[Trial, ...]:
             for math, layout in (pairs if product else pairs[-1:])
         ]
     return tuple(found)
+
+
+def _layouts(kernel: Kernel, math: Math) -> tuple[Layout, ...]:
+    """The layouts in which there is a base for the kernel: products in bf16 read one."""
+    return ("row",) if math == "bf16" else kernel.layouts
 
 
 def request_for(trial: Trial, shape: Shape) -> PlanRequest | str:
@@ -127,7 +134,9 @@ def _request(trial: Trial, dims: Dims, sets: Sets) -> PlanRequest | str:
     any_shape = KernelChoice(ANY_SHAPE[trial.layout])
     # A fused kernel serves its products itself: a plan that names others for them is refused.
     fused = trial.kernel.covers if trial.kernel.fuses else ()
-    base = {phase: any_shape for phase in PRODUCTS if phase not in fused}
+    rung, base = BASE, {phase: any_shape for phase in PRODUCTS if phase not in fused}
+    if trial.math == "bf16":
+        rung, base = BF16_BASE, {}
     pruned = ("prune", "on") in sets
     sites = catalog().sites(dims, pruned)
     phases = trial.kernel.covers[:1] if trial.kernel.fuses else trial.kernel.covers
@@ -135,13 +144,13 @@ def _request(trial: Trial, dims: Dims, sets: Sets) -> PlanRequest | str:
     why = ""
     for site in (site for site in sites if site.phase in phases):
         wanted = uses | {site.name: trial.choice}
-        if site.name == site.phase in PRODUCTS:
+        if site.name == site.phase in base:
             # The phase's name stands for all its sites: each of the others has its own turn.
             wanted |= {s.name: any_shape for s in sites if s.phase == site.phase != s.name}
         try:
-            catalog().resolve(PlanRequest(BASE, sets, tuple((base | wanted).items())), dims, "cuda")
+            catalog().resolve(PlanRequest(rung, sets, tuple((base | wanted).items())), dims, "cuda")
         except UsageError as error:
             why = str(error)
         else:
             uses = wanted
-    return PlanRequest(BASE, sets, tuple((base | uses).items())) if uses else why
+    return PlanRequest(rung, sets, tuple((base | uses).items())) if uses else why

@@ -40,7 +40,7 @@ def nearest(x: Floats, bits: int = TF32_BITS) -> Floats:
 OPERANDS: dict[str, tuple[Operand, ...]] = {
     "fp32": (as_is,),
     "tf32": (truncated, nearest),
-    "bf16": (lambda x: nearest(x, BF16_BITS), lambda x: truncated(x, BF16_BITS)),
+    "bf16": (lambda x: nearest(x, BF16_BITS),),
 }
 
 

@@ -172,22 +172,14 @@ def test_what_can_not_be_is_refused_with_why(word: str, says: str) -> None:
         resolve(word)
 
 
-def test_a_math_that_only_peers_compute_in_is_said_to_be_theirs() -> None:
-    """By the records: where a kernel of ours takes such a math up, list and refusal are to stop saying so."""
-    toggle = CATALOG.toggle("math")
-    products = [phase for phase in CATALOG.phases if phase.kind == "gemm"]
-    kernels = [kernel for phase in products for kernel in CATALOG.kernels_for(phase.name, "cuda")]
-    theirs = [math for math in toggle.values if not any(math in kernel.maths for kernel in kernels)]
-    assert theirs
-    for math in toggle.values:
-        assert (f"{math}: peers only" in toggle.doc) == (math in theirs)
-    peers = [rung.id for rung in CATALOG.rungs_of("cuda") if rung.kind == "peer"]
-    for math in theirs:
-        assert resolve(f"{peers[0]},math={math}", WORKLOADS[0].dims, "cuda").math == math
-        with pytest.raises(
-            UsageError, match=rf"{math}, which only framework baselines support \({', '.join(peers)}\)"
-        ):
-            resolve(f"graph,math={math}", WORKLOADS[0].dims, "cuda")
+def test_a_math_that_is_stored_too_is_said_where_to_begin_from() -> None:
+    """No kernel of another rung stores it, so that the toggle alone makes no plan of ours."""
+    assert resolve("torch-eager,math=bf16", WORKLOADS[0].dims, "cuda").math == "bf16"
+    assert resolve("bf16", WORKLOADS[0].dims, "cuda").math == "bf16"
+    with pytest.raises(UsageError, match=r"the plan's math is bf16: .* begin from rung bf16\.$"):
+        resolve("graph,math=bf16", WORKLOADS[0].dims, "cuda")
+    with pytest.raises(UsageError, match=r"computes in bf16 only, and the plan's math is tf32\.$"):
+        resolve("bf16,math=tf32", WORKLOADS[0].dims, "cuda")
     with pytest.raises(UsageError, match=r"the plan's math is tf32\.$"):
         resolve("naive,math=tf32", WORKLOADS[0].dims, "cuda")
 
