@@ -24,6 +24,7 @@ MEASURE_STRUCTS = {
     ("measure/fill.cu", "fill_weights"): 48,
     ("measure/fill.cu", "fold_weights"): 48,
     ("measure/fill.cu", "fold_bias"): 48,
+    ("measure/fill.cu", "round_to_bf16"): 24,
     ("measure/fill.cu", "fill_words"): 24,
     ("measure/fill.cu", "fill_noise"): 24,
     ("measure/row_determinism.cu", "fill_repeating"): 32,
