@@ -30,7 +30,11 @@ def _launches(tasks: tuple[Task, ...], plan: Plan, dims: Dims) -> tuple[Launch, 
         strides = (operand.ld, HEAD, rows * operand.ld)
         return TensorMap(operand, sizes, strides, (HEAD, box_rows, 1, 1), "bf16")
 
-    maps = tensor_map("q", rows, QUERIES), tensor_map("k", dims.seq, BOX_KEYS), tensor_map("v", dims.seq, BOX_KEYS)
+    maps = (
+        tensor_map("q", rows, QUERIES),
+        tensor_map("k", dims.seq, BOX_KEYS),
+        tensor_map("v", dims.seq, BOX_KEYS),
+    )
     grid = (ceil(rows / QUERIES), dims.heads, dims.batch)
     args = (*maps, *arguments(task, dims, None))
     return (Launch(ENTRY, grid, (THREADS, 1, 1), args, smem_bytes=SMEM_BYTES, pdl=True),)

@@ -69,9 +69,7 @@ class FlashTile:
         copied = self.element_bytes * dims.d_head * 2 * most
         read = self.element_bytes * dims.d_head * most * (self.key_reads + self.value_reads)
         return replace(
-            asked(
-                launch, task, dims, keys=max(seen), rows=self.queries, element_bytes=self.element_bytes
-            ),
+            asked(launch, task, dims, keys=max(seen), rows=self.queries, element_bytes=self.element_bytes),
             tile=(self.queries, dims.d_head, self.KEYS),
             steps=ceil(max(steps) / self.at_once),
             stages=2 if self.at_once == 1 else 1,

@@ -12,14 +12,8 @@ from math import ceil
 from gputop.model.number_formats import of_buffer
 from gputop.phases.gemm_cuda import COVERS, parts
 from gputop.phases.gemm_cuda_shapes import RowByWarps, shapes
-from gputop.phases.gemm_cuda_tma import (
-    Elements,
-    OneRow,
-    TmaTile,
-    layernorm_kernel,
-    one_row_kernel,
-    product_kernel,
-)
+from gputop.phases.gemm_cuda_tma import Elements, TmaTile, product_kernel
+from gputop.phases.gemm_cuda_tma_layernorm import OneRow, kernels_of
 from gputop.phases.shape_limits import not_multiple_of
 from gputop.plan.launch_shape import LaunchShape
 from gputop.plan.types import LAYERNORM_EPS, Dims, Kernel, Launch, Plan, Task, View, WeightView
@@ -68,22 +62,15 @@ def _layernorm_row(rows: View, part: Task, plan: Plan) -> Launch:
     return _row_launch(LAYERNORM_ENTRY if stored == "bf16" else LOGITS_ENTRY, rows, part)
 
 
-BF16 = Elements(
-    math="bf16",
-    size_bytes=ELEMENT_BYTES,
-    prefix="gemm_bf16",
-    source="gemm/29_bf16_tma.cu",
-    layernorm_source="gemm/29_bf16_tma.cu",
-    pipe="bf16_wgmma",
-    map_format="bf16",
-    one_row=OneRow(
-        "gemm_bf16_one_row_{}",
-        ROW_SOURCE,
-        (LAYERNORM_ENTRY, LOGITS_ENTRY),
-        ("bf16",),
-        _layernorm_row,
-        RowByWarps(1, sums=3, lane_elements=3 * LOAD_ELEMENTS, element_bytes=ELEMENT_BYTES),
-    ),
+TILE_SOURCE = "gemm/29_bf16_tma.cu"
+BF16 = Elements("bf16", ELEMENT_BYTES, "gemm_bf16", TILE_SOURCE, "bf16_wgmma", "bf16")
+BF16_ROW = OneRow(
+    "gemm_bf16_one_row_{}",
+    ROW_SOURCE,
+    (LAYERNORM_ENTRY, LOGITS_ENTRY),
+    ("bf16",),
+    _layernorm_row,
+    RowByWarps(1, sums=3, lane_elements=3 * LOAD_ELEMENTS, element_bytes=ELEMENT_BYTES),
 )
 
 
@@ -133,9 +120,7 @@ def _row_limits(task: Task, plan: Plan, dims: Dims) -> str | None:
 
 KERNELS = (
     *(product_kernel(BF16, tile) for tile in TILES),
-    *(layernorm_kernel(BF16, "ln1", "qkv", tile) for tile in LAYERNORM_TILES),
-    *(layernorm_kernel(BF16, "ln2", "w1", tile) for tile in LAYERNORM_TILES),
     Row("gemm_bf16_one_row", 3).kernel(),
     Row("gemm_bf16_one_row_long", 12).kernel(),
-    one_row_kernel(BF16, "lnf", "head"),
+    *kernels_of(BF16, BF16_ROW, TILE_SOURCE, LAYERNORM_TILES),
 )

@@ -93,7 +93,9 @@ class Tiles:
             early_bytes=read_w_bytes * held if self.early else 0.0,
             prefetched_bytes=read_w_bytes if self.prefetches else 0.0,
             distinct_bytes=float(self.element_bytes * (rows + columns) * inner),
-            written_bytes=float(WORD_BYTES * task.splits if in_memory else self.element_bytes) * rows * columns,
+            written_bytes=float(WORD_BYTES * task.splits if in_memory else self.element_bytes)
+            * rows
+            * columns,
             from_dram=True,
             weight_share=tile_columns / (tile_rows + tile_columns) if self.stages == 1 else 1.0,
             shared_bytes=shared_bytes,

@@ -416,12 +416,12 @@ RUNGS = (
     # Forecast for the 12-layer model at batch 1 on an H200, from the terms of `attention-tma` (324 us, 27 us a
     # layer). A product's copies and wgmma halve, its boundary, first copy and store stay:
     #   qkv 4.6 to 3.2 us, wo 3.4 to 2.4, w1 5.2 to 3.4, w2 5.6 to 3.9, attention 4.3 to 3.4: 23 to 16 us a layer.
-    # Ends: the one-row sites of the last layer wait for DRAM, which brings half, and two launches less: 20 to 14 us.
+    # Ends: one-row sites wait for DRAM, which brings half, and there are two launches less: 20 to 14 us.
     Rung(
         id="bf16",
         number=29,
         backend="cuda",
-        idea="Weights and activations of two bytes, sums in fp32: all of K fits beside a tile, without clusters.",
+        idea="Weights and activations of two bytes, sums in fp32: all of K fits beside a tile, no clusters.",
         before="attention-tma",
         fields=(("math", "bf16"),),
         use=(

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 Format = Literal["int32", "float32", "bf16"]
 
-DTYPES: dict[Format, Any] = {"int32": np.dtype(np.int32), "float32": np.dtype(np.float32), "bf16": np.dtype(np.uint16)}
+DTYPES: dict[Format, Any] = {
+    "int32": np.dtype(np.int32),
+    "float32": np.dtype(np.float32),
+    "bf16": np.dtype(np.uint16),
+}
 """NumPy has no bf16: arrays of it hold its bits."""
 RESULT = "logits"
 """The buffer that a pass is asked for."""

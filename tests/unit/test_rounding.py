@@ -240,11 +240,13 @@ def test_weights_in_bf16_leave_a_share_of_the_mean_that_a_layernorm_left_to_them
     operands = {"a": norm.value, "w": rounded_w.astype(np.float64)}
     bounds = gemm.rounded(operands, {"a": norm.above}, task("w1", 4, 32, 256), ANY, "bf16")
     assert worst_element(*stored(out, bounds, "bf16")).ok
-    with_mean = emulated.product(x, nearest_bf16(w.astype(np.float32)).T, emulated.as_is, emulated.by_tensor_core)
+    with_mean = emulated.product(
+        x, nearest_bf16(w.astype(np.float32)).T, emulated.as_is, emulated.by_tensor_core
+    )
     assert not worst_element(*stored(with_mean * scale, bounds, "bf16")).ok
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0, 1.99, -2.0**-130, 3e38, 2.0**-60])
+@pytest.mark.parametrize("value", [0.0, 1.0, 1.99, -(2.0**-130), 3e38, 2.0**-60])
 def test_a_value_stored_in_bf16_may_move_by_half_of_its_last_bit(value: float) -> None:
     zero = np.zeros((1, 1))
     bounds = rounding.stored_in_bf16(Rounded(np.full((1, 1), value), zero, zero))
