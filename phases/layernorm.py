@@ -70,8 +70,8 @@ def rounded(
 
     `math` is fp32, unless a product in the same launch reads the output. That launch may leave the mean to
     the product, whose operands are then x, not c, and its weights' rows add up to 0: each operand is rounded
-    by that much more as x is larger than c, m at most. In bf16 x is used as it is, but the weights' rows add up
-    to 0 only as far as their rounding lets them.
+    by that much more as x is larger than c, m at most. In bf16 x is used as it is, but the weights' rows add
+    up to 0 only as far as their rounding lets them.
     """
     x = operands["x"]
     columns, unit = x.shape[1], rounding.UNIT

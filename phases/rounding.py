@@ -6,9 +6,9 @@ The bounds here hold for any order, and they follow from the operands alone.
 **A sum of products**, p = sum over k of a_k w_k, with n terms. Let R = sqrt(sum (a_k w_k)^2).
 
 *Operands.* TF32 keeps 11 significant bits of each operand. Rounded to nearest, a relative error lies in
-[-h, h] with h = 2^-11; truncated, as tensor cores do with fp32 bits in TF32, it lies in [-2h, 0]. Both are a constant of at most h plus a part in [-h, h]. For two operands the constants move p
-by at most 2h |p|, and the mean of the parts by as much again. What is left changes each a_k w_k by at most
-2h |a_k w_k|, so by
+[-h, h] with h = 2^-11; truncated, as tensor cores do with fp32 bits in TF32, it lies in [-2h, 0]. Both are a
+constant of at most h plus a part in [-h, h]. For two operands the constants move p by at most 2h |p|, and the
+mean of the parts by as much again. What is left changes each a_k w_k by at most 2h |a_k w_k|, so by
 
     2h sum |a_k w_k| <= 2h sqrt(n) R                (Cauchy and Schwarz)
 

@@ -413,9 +413,9 @@ RUNGS = (
         ),
         prediction=Prediction(1.04, 1.03, 1.05, "phase table"),
     ),
-    # Forecast for the 12-layer model at batch 1 on an H200, from the terms of `attention-tma` (324 us, 27 us a
-    # layer). A product's copies and wgmma halve, its boundary, first copy and store stay:
-    #   qkv 4.6 to 3.2 us, wo 3.4 to 2.4, w1 5.2 to 3.4, w2 5.6 to 3.9, attention 4.3 to 3.4: 23 to 16 us a layer.
+    # Forecast for the 12-layer model at batch 1 on an H200, from the terms of `attention-tma` (324 us). A
+    # product's copies and wgmma halve; its boundary, first copy and store stay. A layer of 23 us takes 16:
+    #   qkv 4.6 to 3.2, wo 3.4 to 2.4, w1 5.2 to 3.4, w2 5.6 to 3.9, attention 4.3 to 3.4.
     # Ends: one-row sites wait for DRAM, which brings half, and there are two launches less: 20 to 14 us.
     Rung(
         id="bf16",

@@ -1,7 +1,8 @@
 """The bounds of phases/rounding.py: never below what rounding does to right kernels, and not far above it.
 
 Right kernels are emulated in NumPy on random operands: TF32 truncated and rounded, operands and results
-stored in bf16, fp32 sums in several orders, tensor cores that cut their sums. `GPUTOP_ROUNDING_INPUTS=20000` tries so many, not 1000.
+stored in bf16, fp32 sums in several orders, tensor cores that cut their sums.
+`GPUTOP_ROUNDING_INPUTS=20000` tries so many, not 1000.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def drawn(rng: Generator, rows: int, columns: int) -> Floats:
 
 
 def as_stored(operands: Operands, math: Math, *roles: str) -> Operands:
-    """The operands as a kernel of this math gets them: these of them stored in bf16 where the math says so."""
+    """The operands as a kernel of this math gets them: those of these roles may be stored in bf16."""
     return {
         role: nearest_bf16(values) if math == "bf16" and role in roles else values
         for role, values in operands.items()
@@ -128,7 +129,8 @@ def attended(rng: Generator, math: Math) -> tuple[Floats, Rounded]:
     k, v = (rng.standard_normal((seq, d_head)).astype(np.float32) for _ in "kv")
     tile = int(rng.choice([8, 32, 128]))
     operands = as_stored({"q": q, "k": k, "v": v}, math, *"qkv")
-    out = emulated.attention(*operands.values(), tile, *some(rng, math), rng)
+    q, k, v = operands.values()
+    out = emulated.attention(q, k, v, tile, *some(rng, math), rng)
     asked = task("attention", rows, d_head)
     return stored(out, attention.rounded(exact(operands), {}, asked, dims, math), math)
 

@@ -67,7 +67,8 @@ class PlanMemory:
             return pointer
         elements = operand.slot * self._slot_elements[operand.buffer] + operand.offset
         base: int = self._buffers[operand.buffer].data.ptr
-        return base + elements * DTYPES[self._formats[operand.buffer]].itemsize
+        element_bytes: int = DTYPES[self._formats[operand.buffer]].itemsize
+        return base + elements * element_bytes
 
     def poison(self, value: float) -> None:
         """Enqueue filling every activation and workspace, so that a value not written shows."""
