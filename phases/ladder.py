@@ -21,7 +21,7 @@ TOGGLES = (
         "math",
         "math",
         ("fp32", "tf32", "bf16"),
-        "what the products are computed in; sums stay fp32; bf16: weights and activations are stored in it too",
+        "what the products are computed in, and in bf16 weights and activations stored in; sums stay fp32",
         ("cpu", "cuda"),
     ),
     Toggle(

@@ -20,7 +20,7 @@ from gputop.emission.file_header import cuda_header
 from gputop.emission.kernel_sources import KernelSources
 from gputop.emission.launch_lines import StepLaunches, pass_launches, pass_lines, workspace_names
 from gputop.emission.weight_tables import draw_tables, fold_table
-from gputop.plan.types import Math, Plan, Step, TensorMap, Workload
+from gputop.plan.types import STORED_MATHS, Math, Plan, Step, TensorMap, Workload
 from gputop.planner.resolver import plan_dims
 from gputop.util.errors import UsageError
 from gputop.validation.gate import PASS_TOLERANCES
@@ -97,12 +97,16 @@ def cuda_program(
 ) -> CudaProgram:
     """The program of a resolved plan. `steps`: those of its timed pass; `arch`: of the device, as `sm_90`.
 
-    UsageError for a baseline, for a plan that this architecture can't run, and for a source that is missing.
+    UsageError for a baseline, for a plan that stores anything but floats, for one that this architecture can't run, and for a source that is missing.
     """
     number = arch.removeprefix("sm_")
     if plan.peer:
         raise UsageError(
             f"{plan.rung} is a framework's own pass without a source here; emit writes passes of our kernels."
+        )
+    if plan.math in STORED_MATHS:
+        raise UsageError(
+            f"{plan.word} stores {plan.math}, and an emitted program stores floats: emit a plan in another math."
         )
     if plan.pdl and int(number) < FIRST_WITH_PDL:
         raise UsageError(

@@ -228,8 +228,9 @@ class Resolver(Registry):
         return refusal_of(kernel, task, plan, dims)
 
     def _begin_from(self, plan: Plan) -> str:
-        """Return the rungs from which a plan in its math can begin, where that math changes what is stored and
-        so asks for other kernels at every site; else an empty sentence.
+        """Return the rungs from which a plan in its math can begin.
+
+        Empty for a math that leaves alone what is stored, and with it the kernels of the other sites.
         """
         if plan.math not in STORED_MATHS:
             return ""

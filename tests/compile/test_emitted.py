@@ -56,7 +56,9 @@ def library_headers() -> tuple[str, ...]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "arch" not in metafunc.fixturenames:
         return
-    rungs = [rung.id for rung in Resolver.load().rungs_of("cuda") if rung.kind != "peer"]
+    rungs = [
+        rung.id for rung in Resolver.load().rungs_of("cuda") if rung.kind != "peer" and rung.id != "bf16"
+    ]
     every = [*((rung, arch, "relu") for rung in rungs for arch in ARCHS), *OTHER_ACTIVATIONS]
     usual = [(*pair, "relu") for pair in USUAL]
     wide = metafunc.config.getoption("--thorough")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gputop.model.workloads import WORKLOADS
-from gputop.plan.types import PlanRequest
+from gputop.plan.types import STORED_MATHS, PlanRequest
 from gputop.planner.resolver import Resolver
 from gputop.util.errors import UsageError
 
@@ -80,7 +80,7 @@ def rungs(words: list[str]) -> int:
         except UsageError as error:
             print(f"emit_all.sh: without {rung.id}: {error}", file=sys.stderr)
             continue
-        if not plan.peer:
+        if not plan.peer and plan.math not in STORED_MATHS:
             print(rung.id)
     return 0
 

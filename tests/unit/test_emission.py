@@ -35,7 +35,7 @@ from gputop.util.paths import kernels_dir
 ROOT = Path(__file__).resolve().parents[2]
 ARCH = "sm_90"
 SMALL = WORKLOADS[0]
-OURS = [rung.id for rung in Resolver.load().rungs_of("cuda") if rung.kind != "peer"]
+OURS = [rung.id for rung in Resolver.load().rungs_of("cuda") if rung.kind != "peer" and rung.id != "bf16"]
 CC = shutil.which("cc")
 needs_cc = pytest.mark.skipif(CC is None, reason="there is no C compiler (cc)")
 
@@ -50,6 +50,11 @@ def emitted(word: str, workload: Workload = SMALL, arch: str = ARCH) -> CudaProg
     resolver, plan = resolved(word, workload, arch)
     steps = resolver.steps(plan, plan_dims(workload, plan))
     return cuda_program(workload, plan, steps, Sources.before_ours(), arch)
+
+
+def test_a_plan_that_stores_bf16_is_refused() -> None:
+    with pytest.raises(UsageError, match="bf16 stores bf16, and an emitted program stores floats"):
+        emitted("bf16")
 
 
 # ---- Launches: the program passes what the backend packs.
