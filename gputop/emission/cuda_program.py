@@ -97,7 +97,8 @@ def cuda_program(
 ) -> CudaProgram:
     """The program of a resolved plan. `steps`: those of its timed pass; `arch`: of the device, as `sm_90`.
 
-    UsageError for a baseline, for a plan that stores anything but floats, for one that this architecture can't run, and for a source that is missing.
+    UsageError for a baseline, for a plan that stores anything but floats or that this architecture can't run,
+    and for a source that is missing.
     """
     number = arch.removeprefix("sm_")
     if plan.peer:
@@ -106,7 +107,7 @@ def cuda_program(
         )
     if plan.math in STORED_MATHS:
         raise UsageError(
-            f"{plan.word} stores {plan.math}, and an emitted program stores floats: emit a plan in another math."
+            f"{plan.word} stores {plan.math}, and an emitted program floats: emit a plan in another math."
         )
     if plan.pdl and int(number) < FIRST_WITH_PDL:
         raise UsageError(

@@ -53,7 +53,7 @@ def emitted(word: str, workload: Workload = SMALL, arch: str = ARCH) -> CudaProg
 
 
 def test_a_plan_that_stores_bf16_is_refused() -> None:
-    with pytest.raises(UsageError, match="bf16 stores bf16, and an emitted program stores floats"):
+    with pytest.raises(UsageError, match="bf16 stores bf16, and an emitted program floats"):
         emitted("bf16")
 
 
