@@ -428,7 +428,25 @@ SLIGHT = (
 """What hides below what TF32 may do to a row: for bounds of elements, and for fp32's tolerance where no
 tensor core is at work."""
 
-FAULTS = (*MISSING_BARRIERS, *STALE, *SKIPPED, *ZEROED, *LEAKS, *FOLDS, *MASKS, *IN_TF32, *SLIGHT)
+IN_BF16 = (
+    Fault("stored truncated", "embed/29_bf16_gather.cu", ("cvt.rn.bf16x2", "cvt.rz.bf16x2"),
+          "bf16", "embed" + FIRST, file="include/bf16.cuh"),
+    Fault("weights truncated", "measure/fill.cu", ("cvt.rn.bf16.f32", "cvt.rz.bf16.f32"),
+          "bf16", "ln1+qkv" + FIRST),
+    Fault("a word's second element missing in the moments of a row", "gemm/29_bf16_tma.cu",
+          ("add(row, high_bf16(word));", "add(row, low_bf16(word));"),
+          "bf16", "ln1+qkv" + FIRST, file="include/tma_gemm.cuh"),
+    Fault("one of two keys counted twice", "attention/29_bf16_flash.cu",
+          ("row_sum[half] += exponential[j];", "row_sum[half] += exponential[0];"),
+          "bf16", "attention" + FIRST),
+    Fault("keys of the future seen", "attention/29_bf16_flash.cu",
+          ("+ (j & 1) <= position", "<= position"), "bf16", "attention" + FIRST),
+    Fault("a load's last word left out", "gemm/29_bf16_one_row.cu",
+          ("add(a.z, w.z), add(a.w, w.w);", "add(a.z, w.z);"), "bf16", "ln1+kv+q@1 of layer 1"),
+)  # fmt: skip
+"""Of what is stored in two bytes: operands are then exact, and one rounding is all that a result may be off."""
+
+FAULTS = (*MISSING_BARRIERS, *STALE, *SKIPPED, *ZEROED, *LEAKS, *FOLDS, *MASKS, *IN_TF32, *SLIGHT, *IN_BF16)
 
 
 def lapse(name: str, source: str, threads: str, at: str, fails: str, word: str, constant: str) -> Fault:
