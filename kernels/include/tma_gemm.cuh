@@ -70,6 +70,49 @@ __device__ __forceinline__ void wgmma(float (&acc)[N / 2], const A& a, unsigned 
         wgmma_tf32<N>(acc, a, w);
     }
 }
+
+// Sums and sums of squares of rows lane / 4 and lane / 4 + 8 of a warp, from the fragments that it multiplies.
+template <class Element>
+struct Moments {
+    float sum[2] = {}, squares[2] = {};  // of this thread's share
+
+    __device__ __forceinline__ void add(const unsigned (&a)[4]) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const float value = __uint_as_float(a[i]);
+            sum[i % 2] += value;
+            squares[i % 2] += value * value;
+        }
+    }
+
+    // Sum and sum of squares of the first row, then of the second.
+    __device__ __forceinline__ float4 total(int lane) const {
+        return make_float4(quad_sum(sum[0]), quad_sum(squares[0]), quad_sum(sum[1]), quad_sum(squares[1]));
+    }
+};
+
+// Words of bf16 would have to be taken apart. Tensor cores, which have time beside products that wait for shared memory,
+// add their elements up instead: rows times ones, and rows times rows, of whose products the diagonal is wanted.
+template <>
+struct Moments<Bf16> {
+    float sums[4] = {}, first[4] = {}, second[4] = {};  // 16 rows times ones, times rows 0-7, times rows 8-15
+
+    __device__ __forceinline__ void add(const unsigned (&a)[4]) {
+        constexpr unsigned ONES[2] = {0x3f803f80u, 0x3f803f80u};
+        const unsigned rows_0_7[2] = {a[0], a[2]}, rows_8_15[2] = {a[1], a[3]};
+        mma_m16n8k16_bf16(sums, a, ONES);
+        mma_m16n8k16_bf16(first, a, rows_0_7);
+        mma_m16n8k16_bf16(second, a, rows_8_15);
+    }
+
+    __device__ __forceinline__ float4 total(int lane) const {
+        // Column r of the diagonal's row r is with the quad's lane r / 2.
+        const int row = fragment_c_row(lane), from = (lane & ~3) + row / 2;
+        const float squares[2] = {row % 2 ? first[1] : first[0], row % 2 ? second[3] : second[2]};
+        return make_float4(sums[0], __shfl_sync(0xffffffffu, squares[0], from), sums[2],
+                           __shfl_sync(0xffffffffu, squares[1], from));
+    }
+};
 }  // namespace tma_gemm
 
 // NORMALISE: the rows of `a` are normalised on the way, as far as their scale goes: the weights have the mean folded in.
@@ -316,26 +359,10 @@ private:
 
     using Fragments = unsigned[tma_gemm::K_STEPS][4];
 
-    // Sum and sum of squares of this thread's share of rows lane / 4 and lane / 4 + 8 of its warp.
-    struct Moments {
-        float sum[2] = {}, squares[2] = {};
+    // Sums and sums of squares of rows lane / 4 and lane / 4 + 8 of this warp.
+    using Moments = tma_gemm::Moments<Element>;
 
-        __device__ __forceinline__ void add(int row, float value) {
-            sum[row] += value;
-            squares[row] += value * value;
-        }
-
-        // A word of a fragment: one float, or two bf16.
-        __device__ __forceinline__ void add_word(int row, unsigned word) {
-            if constexpr (sizeof(Element) == sizeof(Bf16)) {
-                add(row, low_bf16(word)), add(row, high_bf16(word));
-            } else {
-                add(row, __uint_as_float(word));
-            }
-        }
-    };
-
-    __device__ __forceinline__ void load_fragments(Fragments& a, Moments& moments, int piece) const {
+    __device__ __forceinline__ void load_fragments(Fragments& a, int piece) const {
         wait_for_activations(piece);
         const int row = warp_row * 16 + fragment_a_row(lane), column = fragment_a_k(lane) / 4;
         const char* const tile = reinterpret_cast<const char*>(shared.tiles.a[piece % A_SLOTS]);
@@ -345,15 +372,12 @@ private:
             const char* const from = tile + chunk * chunk_bytes + swizzle_128b(row, step % 4 * 2 + column);
             ldmatrix_x4(a[step], reinterpret_cast<const float*>(from));
         }
-#pragma unroll
-        for (int step = 0; step < tma_gemm::K_STEPS; ++step) {
-            moments.add_word(0, a[step][0]), moments.add_word(0, a[step][2]);
-            moments.add_word(1, a[step][1]), moments.add_word(1, a[step][3]);
-        }
         release_activations(piece);
     }
 
-    __device__ __forceinline__ void multiply_fragments(float (&acc)[COLUMNS / 2], const Fragments& a, int piece) const {
+    // The moments are added up while the product runs: neither waits for the other.
+    __device__ __forceinline__ void multiply_fragments(float (&acc)[COLUMNS / 2], const Fragments& a, Moments& moments,
+                                                       int piece) const {
         wait_for_weights(piece);
         const unsigned long long w = w_descriptor(piece);
         wgmma_fence();
@@ -361,6 +385,8 @@ private:
         for (int step = 0; step < tma_gemm::K_STEPS; ++step)
             tma_gemm::wgmma<Element, COLUMNS>(acc, a[step], w + step_offset(step, COLUMNS));
         wgmma_commit_group();
+#pragma unroll
+        for (int step = 0; step < tma_gemm::K_STEPS; ++step) moments.add(a[step]);
         wgmma_wait_group<1>();
         if (piece >= 2) release_weights(piece - 2);
     }
@@ -371,16 +397,16 @@ private:
         Moments moments;
         Fragments first, second;
         int piece = warpgroup;
-        if (piece < pieces) load_fragments(first, moments, piece);
+        if (piece < pieces) load_fragments(first, piece);
 #pragma unroll 1
         while (piece < pieces) {
-            multiply_fragments(acc, first, piece);
+            multiply_fragments(acc, first, moments, piece);
             piece += 2;
             if (piece >= pieces) break;
-            load_fragments(second, moments, piece);
-            multiply_fragments(acc, second, piece);
+            load_fragments(second, piece);
+            multiply_fragments(acc, second, moments, piece);
             piece += 2;
-            if (piece < pieces) load_fragments(first, moments, piece);
+            if (piece < pieces) load_fragments(first, piece);
         }
         wgmma_wait_group<0>();
         wgmma_fence_operand(acc);
@@ -500,9 +526,7 @@ private:
         float acc[COLUMNS / 2] = {};
         float4 moments = {};
         if constexpr (NORMALISE) {
-            const Moments own = multiply_with_moments(acc);
-            moments = make_float4(quad_sum(own.sum[0]), quad_sum(own.squares[0]), quad_sum(own.sum[1]),
-                                  quad_sum(own.squares[1]));
+            moments = multiply_with_moments(acc).total(lane);
         } else {
             multiply(acc);
         }
