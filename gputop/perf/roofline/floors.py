@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gputop.perf.roofline.peaks import WEIGHT_SHARE, Rates, best_pipe, over, total
+from gputop.perf.roofline.peaks import STORED_SHARE, Rates, best_pipe, over, total
 from gputop.plan.types import Math
 from gputop.plan.work import Work
 from gputop.util.units import seconds
@@ -45,15 +45,15 @@ def compulsory_bytes(work: Work, l2_bytes: int | None, *, count: int, math: Math
     `work` is of all `count` instances. With `l2_bytes` unknown activations are left out: a floor
     may be too low, never too high.
     """
-    weights = work.weight_bytes * WEIGHT_SHARE[math]
-    activations = work.in_bytes + work.out_bytes
+    weights = work.weight_bytes * STORED_SHARE[math]
+    activations = (work.in_bytes + work.out_bytes) * STORED_SHARE[math]
     spilled = l2_bytes is not None and activations / max(count, 1) > l2_bytes
     return weights + (activations if spilled else 0.0)
 
 
 def touched_bytes(work: Work, math: Math = "fp32") -> float:
     """Weights and activations, each byte once."""
-    return work.weight_bytes * WEIGHT_SHARE[math] + work.in_bytes + work.out_bytes
+    return (work.weight_bytes + work.in_bytes + work.out_bytes) * STORED_SHARE[math]
 
 
 def floor(work: Work, rates: Rates, math: Math, l2_bytes: int | None, *, count: int) -> Floor:

@@ -15,8 +15,8 @@ PIPES: Mapping[Math, tuple[str, ...]] = {
 }
 """Ceilings that each math permits: a plan may always compute more exactly than it has to."""
 
-WEIGHT_SHARE: Mapping[Math, float] = {"fp32": 1.0, "tf32": 1.0, "bf16": 0.5}
-"""Stored weight bytes over those that `Work` counts in 4-byte words."""
+STORED_SHARE: Mapping[Math, float] = {"fp32": 1.0, "tf32": 1.0, "bf16": 0.5}
+"""Bytes of weights and activations as stored over those that `Work` counts in 4-byte words."""
 
 
 class Rates(Protocol):
