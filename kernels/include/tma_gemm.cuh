@@ -372,7 +372,6 @@ private:
             const char* const from = tile + chunk * chunk_bytes + swizzle_128b(row, step % 4 * 2 + column);
             ldmatrix_x4(a[step], reinterpret_cast<const float*>(from));
         }
-        release_activations(piece);
     }
 
     // The moments are added up while the product runs: neither waits for the other.
@@ -385,6 +384,7 @@ private:
         for (int step = 0; step < tma_gemm::K_STEPS; ++step)
             tma_gemm::wgmma<Element, COLUMNS>(acc, a[step], w + step_offset(step, COLUMNS));
         wgmma_commit_group();
+        release_activations(piece);  // the product has taken the fragments, so that they have been read
 #pragma unroll
         for (int step = 0; step < tma_gemm::K_STEPS; ++step) moments.add(a[step]);
         wgmma_wait_group<1>();
