@@ -25,22 +25,14 @@ LAYERNORM_ENTRY, LOGITS_ENTRY = "gemm_bf16_one_row_layernorm", "gemm_bf16_one_ro
 
 TILES = (
     TmaTile(16, 1, 6, 6),
-    TmaTile(16, 1, 6, 6, 1, 2),
     TmaTile(24, 2, 4, 4),
-    TmaTile(40, 1, 6, 6),
-    TmaTile(48, 4, 6, 6),
-    TmaTile(96, 8, 4, 4),
+    TmaTile(56, 4, 6, 6),
     TmaTile(112, 8, 4, 4),
 )
 LAYERNORM_TILES = (
-    TmaTile(24, 1, 6, 6),
     TmaTile(40, 1, 6, 6),
-    TmaTile(40, 1, 6, 6, 1, 2),
-    TmaTile(40, 1, 6, 6, 2, 2),
     TmaTile(48, 1, 6, 6),
-    TmaTile(48, 1, 6, 6, 1, 2),
     TmaTile(48, 1, 6, 6, 2, 1),
-    TmaTile(48, 1, 6, 6, 2, 2),
     TmaTile(72, 2, 4, 4),
     TmaTile(96, 2, 4, 4),
 )
