@@ -416,8 +416,8 @@ RUNGS = (
     # Forecast for the 12-layer model at batch 1 on an H200, from the terms of `attention-tma` (324 us). A
     # product's copies and wgmma halve; its boundary, first copy and store stay. A layer of 23 us takes 16:
     #   qkv 4.6 to 3.2, wo 3.4 to 2.4, w1 5.2 to 3.4, w2 5.6 to 3.9, attention 4.3 to 3.4.
-    # The first forecast missed: qkv, wo and w1 gained a fifth, not a third, and w2 in sixteen clusters of eight,
-    # of which the device holds fifteen at once, took 7.6.
+    # The first forecast missed. It had w2 in sixteen clusters of eight, of which the device holds fifteen at
+    # once, and it took the products' waits for those of their copies.
     # Ends: one-row sites wait for DRAM, which brings half, and there are two launches less: 20 to 14 us.
     Rung(
         id="bf16",
