@@ -18,7 +18,7 @@ from time import monotonic
 
 from textual.pilot import Pilot
 
-from gputop.ipc.client import Client
+from gputop.ipc.connection import Connection
 from gputop.model.workloads import parse_workload
 from gputop.plan.types import PlanRequest
 from gputop.tui.app import GputopApp
@@ -68,7 +68,7 @@ async def draw(picture: Picture) -> str:
         options = Options("replay", options.workload, device=RECORDED)
     else:
         options = replace(options, workload=parse_workload(picture.workload))
-    app = GputopApp(options, Client())
+    app = GputopApp(options, Connection())
     async with app.run_test(size=(picture.columns, picture.rows)) as pilot:
         for key in picture.keys:
             if key == WAIT:
