@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from gputop.ipc.protocol import (
+    AskWhatIf,
     Bye,
     Calibrate,
     Calibrated,
@@ -31,6 +32,7 @@ from gputop.ipc.protocol import (
     Resolved,
     SpaceListed,
     Stop,
+    WhatIfAnswered,
 )
 from gputop.plan.choices import PlanView, RungView, SiteChoices
 from gputop.plan.types import PlanRequest, Workload
@@ -39,6 +41,7 @@ from gputop.results.kernel_report import KernelReport
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
 from gputop.results.search_space import SearchSpace
+from gputop.results.whatif import WhatIf, WhatIfAsked
 from gputop.util.errors import UsageError
 
 Say = Callable[[str], None]
@@ -78,6 +81,8 @@ class Answering(Protocol):
     def search_space(self, request: PlanRequest, say: Say, /) -> SearchSpace: ...
 
     def forecast_flips(self, request: PlanRequest, /) -> FlipForecasts: ...
+
+    def what_if(self, asked: WhatIfAsked, /) -> WhatIf: ...
 
     def measure(
         self,
@@ -140,6 +145,8 @@ def answer(session: Answering, request: Request, stop: Stopped, say: Say, show: 
             return SpaceListed(id=request.id, space=session.search_space(request.request, say))
         case ForecastFlips():
             return FlipsForecast(id=request.id, forecasts=session.forecast_flips(request.request))
+        case AskWhatIf():
+            return WhatIfAnswered(id=request.id, found=session.what_if(request.asked))
         case Measure():
             if request.views:
                 show(_planned(session, request))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from gputop.ipc.log import WorkerLog
 from gputop.ipc.protocol import (
+    AskWhatIf,
     Calibrate,
     Calibrated,
     Check,
@@ -32,6 +33,7 @@ from gputop.ipc.protocol import (
     Resolve,
     Resolved,
     SpaceListed,
+    WhatIfAnswered,
 )
 from gputop.plan.choices import PlanView, SiteChoices
 from gputop.plan.types import PlanRequest, Workload
@@ -40,6 +42,7 @@ from gputop.results.kernel_report import KernelReport
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, Gate, Window
 from gputop.results.search_space import SearchSpace
+from gputop.results.whatif import WhatIf, WhatIfAsked
 from gputop.util.errors import WorkerLost
 
 if TYPE_CHECKING:
@@ -54,6 +57,7 @@ ClosingEvent = TypeVar(
     ChoicesListed,
     SpaceListed,
     FlipsForecast,
+    WhatIfAnswered,
     Measured,
     LadderDone,
     Checked,
@@ -145,6 +149,13 @@ class Conversation(ABC):
         Raise UsageError where plans can be measured: there a flip is tried.
         """
         return self._ask(ForecastFlips(request=request), FlipsForecast, None).forecasts
+
+    def what_if(self, asked: WhatIfAsked) -> WhatIf:
+        """What the model expects of a recorded plan with something changed about it.
+
+        Raise UsageError for a change that can't be, and where plans can be measured.
+        """
+        return self._ask(AskWhatIf(asked=asked), WhatIfAnswered, None).found
 
     def measure(
         self,

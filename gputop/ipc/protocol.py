@@ -2,8 +2,8 @@
 
 The worker greets with `Hello`. Each request carries an id; its answer is any number of `Progress`
 events with that id (a Measure's begins with `Planned` if that is asked for), then exactly one closing event
-(`Opened`, `Resolved`, `ChoicesListed`, `SpaceListed`, `FlipsForecast`, `Measured`, `LadderDone`, `Checked`,
-`Calibrated`, `Rebuilt`, `Failed`). `Stop` and `Bye` have none.
+(`Opened`, `Resolved`, `ChoicesListed`, `SpaceListed`, `FlipsForecast`, `WhatIfAnswered`, `Measured`,
+`LadderDone`, `Checked`, `Calibrated`, `Rebuilt`, `Failed`). `Stop` and `Bye` have none.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from gputop.results.kernel_report import KernelReport
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
 from gputop.results.search_space import SearchSpace
+from gputop.results.whatif import WhatIf, WhatIfAsked
 from gputop.util.errors import UsageError
 from gputop.util.json_decode import BrokenJson, decode_json
 from gputop.util.printable import printable
 
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 REPLAY = "replay"
 """What stands in `Open.backend` for a recording: no backend, as what is served was measured elsewhere."""
 
@@ -67,6 +68,13 @@ class ForecastFlips(Message, tag="forecast-flips", frozen=True, kw_only=True):
 
     id: int = 0
     request: PlanRequest
+
+
+class AskWhatIf(Message, tag="what-if", frozen=True, kw_only=True):
+    """What the model expects of a recorded plan with something changed about it."""
+
+    id: int = 0
+    asked: WhatIfAsked
 
 
 class Measure(Message, tag="measure", frozen=True, kw_only=True):
@@ -132,6 +140,7 @@ Request = (
     | ListChoices
     | ListSpace
     | ForecastFlips
+    | AskWhatIf
     | Measure
     | MeasureLadder
     | Check
@@ -182,6 +191,11 @@ class Resolved(Message, tag="resolved", frozen=True, kw_only=True):
 class FlipsForecast(Message, tag="flips-forecast", frozen=True, kw_only=True):
     id: int
     forecasts: FlipForecasts
+
+
+class WhatIfAnswered(Message, tag="what-if-answered", frozen=True, kw_only=True):
+    id: int
+    found: WhatIf
 
 
 class ChoicesListed(Message, tag="choices-listed", frozen=True, kw_only=True):
@@ -239,6 +253,7 @@ Closing = (
     | ChoicesListed
     | SpaceListed
     | FlipsForecast
+    | WhatIfAnswered
     | Measured
     | LadderDone
     | Checked

@@ -23,9 +23,11 @@ from gputop.results.ladder import Ladder, LadderEntry
 from gputop.results.recording import Recording
 from gputop.results.records import Ceilings, Delta, DeviceFacts, Gate, PlanResult, Window
 from gputop.results.search_space import SearchSpace
+from gputop.results.whatif import WhatIf, WhatIfAsked
 from gputop.session.flip_forecast import FlipForecaster
 from gputop.session.recorded_flips import NOT_RECORDED, RecordedFlips
 from gputop.session.recorded_model import RecordedModel
+from gputop.session.recorded_whatif import recorded_what_if
 from gputop.session.rung_ratio import RungPair, pair_of
 from gputop.util import units
 from gputop.util.errors import UsageError
@@ -203,6 +205,10 @@ class Replay:
     def forecast_flips(self, request: PlanRequest) -> FlipForecasts:
         """What the model expects of the flips of a plan that were not recorded."""
         return self._forecaster.forecasts(self._find(request))
+
+    def what_if(self, asked: WhatIfAsked) -> WhatIf:
+        """What the model expects of a recorded plan with something changed."""
+        return recorded_what_if(self, asked, self._flips.resolver)
 
     def calibrate(self, force: bool = False, *_: object) -> Ceilings:
         """The recorded device's ceilings."""

@@ -19,6 +19,7 @@ from gputop.results.kernel_report import KernelReport
 from gputop.results.ladder import Ladder
 from gputop.results.records import Ceilings, DeviceFacts, Gate, Window
 from gputop.results.search_space import SearchSpace
+from gputop.results.whatif import WhatIf, WhatIfAsked
 from gputop.session.context import SessionContext
 from gputop.session.kernel_trial import rebuild
 from gputop.session.ladder_window import measure_ladder
@@ -194,6 +195,10 @@ class Session:
     def forecast_flips(self, request: PlanRequest) -> FlipForecasts:
         """Raise UsageError: what can be measured is not forecast."""
         raise UsageError("Flips are forecast in a recording only; here they can be measured.")
+
+    def what_if(self, asked: WhatIfAsked) -> WhatIf:
+        """Raise UsageError: what can be measured is not forecast."""
+        raise UsageError("Changes are forecast in a recording only; here they can be measured.")
 
     def calibrate(self, force: bool = False, say: Say = _silent) -> Ceilings:
         """The device's ceilings, from the cache unless `force`."""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from gputop.perf.block_shape import BlockShape
 from gputop.perf.gpu_specs import GpuModel
-from gputop.perf.roofline import batched_s
 from gputop.plan.launch_shape import LaunchInfo
 from gputop.plan.types import Dims, Plan, PlanRequest
 from gputop.planner.kernel_calls import launches_of
 from gputop.planner.resolver import Resolver
 from gputop.results.phase_facts import block_shape, extent_of, phases_of
 from gputop.results.records import Ceiling, Ceilings, DeviceFacts, PlanResult, Row
+from gputop.results.whatif import SiteChange, WhatIf
 from gputop.session.cost_model import Machine, SiteModel, modelled_s, site_models
-from gputop.util.errors import UsageError
 
 DATASHEET_CEILINGS = {
     "dram_read": "B/s", "fp32": "FLOP/s", "tf32_mma": "FLOP/s", "bf16_mma": "FLOP/s",
@@ -68,68 +67,6 @@ class Setting:
         return BlockShape(threads, measured.registers, measured.smem_bytes or main.smem_bytes, blocks)
 
 
-@dataclass(frozen=True, slots=True)
-class SiteChange:
-    """One site before a change and after it, times of all its instances in a pass."""
-
-    site: str
-    measured_s: float | None
-    floor_s: tuple[float | None, float | None]
-    """Before and after, as all pairs here."""
-    model_s: tuple[float | None, float | None]
-    is_comparable: bool
-    """Whether the model knows the same of both devices: a data sheet has no latency and no launch."""
-    shape: tuple[BlockShape | None, BlockShape | None]
-
-    @property
-    def model_share(self) -> float | None:
-        """What the model explains of the measured time: 1 would be all of it."""
-        before_s = self.model_s[0]
-        return before_s / self.measured_s if before_s is not None and self.measured_s else None
-
-    @property
-    def forecast_s(self) -> tuple[float, float] | None:
-        """The least and the most that the changed site may take; None where the model does not know.
-
-        What the model misses of the measured time either stays as it is or changes along with the rest.
-        """
-        before_s, after_s = self.model_s
-        if not self.is_comparable or not self.measured_s or not before_s or after_s is None:
-            return None
-        stays_s = batched_s(self.measured_s, before_s, after_s)
-        along_s = self.measured_s * after_s / before_s
-        return min(stays_s, along_s), max(stays_s, along_s)
-
-
-@dataclass(frozen=True, slots=True)
-class WhatIf:
-    """A measured plan beside a changed one."""
-
-    plan: tuple[str, str]
-    device: tuple[str, str]
-    source: str
-    """Where the changed device's figures come from, if it is another one."""
-    sites: tuple[SiteChange, ...]
-    pass_model_s: tuple[float | None, float | None]
-    measured_s: float | None
-    """Of the whole pass on the device."""
-    tokens: tuple[int, int]
-    """Of one pass."""
-
-    @property
-    def is_shape_alone(self) -> bool:
-        """Whether plan, sizes and device stay: then no term of the model changes."""
-        return all(pair[0] == pair[1] for pair in (self.plan, self.device, self.tokens))
-
-    def site(self, name: str) -> SiteChange:
-        """Raise UsageError for a site that one of the two does not have."""
-        found = next((site for site in self.sites if site.site == name), None)
-        if found is None:
-            there = ", ".join(site.site for site in self.sites)
-            raise UsageError(f"Site {name!r} is not in both plans. In both are: {there}.")
-        return found
-
-
 def what_if(before: Setting, after: Setting, lane: PlanResult, source: str = "") -> WhatIf:
     """Return each site of a measured plan beside the same of a changed one.
 
@@ -143,6 +80,7 @@ def what_if(before: Setting, after: Setting, lane: PlanResult, source: str = "")
     sites = tuple(
         SiteChange(
             site.name,
+            (str(site.choice), str(will_be[site.name].choice)),
             rows[site.name].time_s if site.name in rows else None,
             (site.floor.value_s, will_be[site.name].floor.value_s),
             (modelled_s((site,)), modelled_s((will_be[site.name],))),
@@ -164,24 +102,6 @@ def what_if(before: Setting, after: Setting, lane: PlanResult, source: str = "")
         lane.device_s,
         (before.dims.tokens, after.dims.tokens),
     )
-
-
-def whatif_record(found: WhatIf, site: SiteChange) -> dict[str, object]:
-    """Return one site of a change as raw SI values for JSON; None is unknown. Pairs are before and after."""
-    return {
-        "plan": found.plan,
-        "device": found.device,
-        "device_source": found.source or None,
-        "site": site.site,
-        "measured_s": site.measured_s,
-        "floor_s": site.floor_s,
-        "model_s": site.model_s,
-        "model_share": site.model_share,
-        "forecast_s": site.forecast_s,
-        "pass_measured_s": found.measured_s,
-        "pass_model_s": found.pass_model_s,
-        "shape": [asdict(shape) if shape else None for shape in site.shape],
-    }
 
 
 def datasheet_machine(model: GpuModel) -> Machine:

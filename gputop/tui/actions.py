@@ -49,7 +49,13 @@ ACTIONS = (
     Action("2", "2", "view('roofline')", "roofline", "The phases below the measured roofs"),
     Action("3", "3", "view('ladder')", "ladder", "Every rung on a time axis, with its prediction"),
     Action("4", "4", "view('inspect')", "inspect", "Everything that is known of the selected phase"),
-    Action("5", "5", "view('whatif')", "what-if", "What another launch shape would do for the occupancy"),
+    Action(
+        "5",
+        "5",
+        "view('whatif')",
+        "what-if",
+        "What another launch, batch, math or card would do for the selected phase",
+    ),
     Action(
         "6,c", "6", "view('diff')", "diff", "The two plans phase by phase, and every change that was measured"
     ),

@@ -21,6 +21,7 @@ from gputop.ipc.conversation import Conversation
 from gputop.ipc.protocol import Opened, Planned
 from gputop.plan.choices import PlanView
 from gputop.plan.types import PlanRequest
+from gputop.results.whatif import WhatIfAsked
 from gputop.tui import forecast
 from gputop.tui.messages import (
     CannotOpen,
@@ -42,12 +43,13 @@ from gputop.tui.messages import (
     RecordingReady,
     Reopened,
     Said,
+    WhatIfReady,
     WindowFailed,
     WindowReady,
     WorkerDied,
 )
 from gputop.tui.options import Options
-from gputop.tui.state import PlanPair, State
+from gputop.tui.state import PlanPair, State, WhatIfAnswer
 from gputop.tui.state_events import device_ready
 from gputop.util.errors import GputopError, WorkerLost
 
@@ -95,6 +97,8 @@ class Sampler(threading.Thread):
         self._checks: deque[PlanRequest] = deque()
         self._asked_site: tuple[PlanRequest, str] | None = None
         """The plan and its site whose kernels are to be listed."""
+        self._what_if: WhatIfAsked | None = None
+        """The change that the model is to be asked about."""
         self._rebuild: Saved | None = None
         """The user's own kernels that are to be compiled and tried."""
         self._new_trial: PlanRequest | None = None
@@ -156,6 +160,12 @@ class Sampler(threading.Thread):
         """List the kernels of one site of a plan, before its next window."""
         with self._cutting():
             self._asked_site = request, site
+
+    def what_if(self, asked: WhatIfAsked) -> None:
+        """Ask the model about a change of a recorded plan; only the last that was asked is answered."""
+        with self._changed:
+            self._what_if = asked
+            self._changed.notify()
 
     def rebuild(self, saved: Saved) -> None:
         """Compile what was saved, and check one of it, before the next window."""
@@ -251,7 +261,7 @@ class Sampler(threading.Thread):
         self._resolved.clear()
         self._checks.clear()
         self._ceilings_asked = False
-        self._asked_site = None
+        self._asked_site = self._what_if = None
         self._post(Reopened(options, opened))
         self._read_recording()
 
@@ -281,6 +291,8 @@ class Sampler(threading.Thread):
             return lambda: self._reopen(options)
         if (asked := self._asked_site) is not None:
             return lambda: self._list_choices(*asked)
+        if (change := self._what_if) is not None:
+            return lambda: self._ask_model(change)
         if (saved := self._rebuild) is not None:
             return lambda: self._try_kernels(saved)
         if self._checks:
@@ -429,6 +441,16 @@ class Sampler(threading.Thread):
         choices = self._answer_or(ChoicesFailed, lambda: self._client.choices(request, site))
         if choices is not None:
             self._post(ChoicesReady(request, choices))
+
+    def _ask_model(self, asked: WhatIfAsked) -> None:
+        with self._changed:
+            if self._what_if == asked:
+                self._what_if = None
+        found = self._answer_or(
+            lambda why: WhatIfReady(WhatIfAnswer(asked, None, why)), lambda: self._client.what_if(asked)
+        )
+        if found is not None:
+            self._post(WhatIfReady(WhatIfAnswer(asked, found)))
 
     def _try_kernels(self, saved: Saved) -> None:
         """Compile what was saved, and check the first of it that can be tried before it is measured."""

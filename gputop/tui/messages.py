@@ -13,7 +13,7 @@ from gputop.results.ladder import Ladder
 from gputop.results.recording import Recording
 from gputop.results.records import Ceilings, Gate, Window
 from gputop.tui.options import Options
-from gputop.tui.state import PlanPair
+from gputop.tui.state import PlanPair, WhatIfAnswer
 
 
 class DeviceReady(Message):
@@ -108,6 +108,14 @@ class ForecastsReady(Message):
     def __init__(self, forecasts: FlipForecasts) -> None:
         super().__init__()
         self.forecasts = forecasts
+
+
+class WhatIfReady(Message):
+    """What the model said of a change, or why there is no such plan."""
+
+    def __init__(self, answer: WhatIfAnswer) -> None:
+        super().__init__()
+        self.answer = answer
 
 
 class RecordingReady(Message):

@@ -9,6 +9,7 @@ from gputop.tui.forecast import sentence, toggle_forecast
 from gputop.tui.screens.ask import AskScreen
 from gputop.tui.screens.main import MainScreen
 from gputop.tui.views.roofline import RooflineView
+from gputop.tui.views.whatif import WhatIfView
 from gputop.tui.widgets.ladder_table import CHANGED
 from gputop.tui.widgets.toggle_table import flippable
 from gputop.tui.widgets.view_tabs import ViewTabs
@@ -42,6 +43,9 @@ class PlanChoices(WorkerEvents):
 
     def on_roofline_view_picked(self, message: RooflineView.Picked) -> None:
         self.apply(state_keys.select_site(self.state, message.site))
+
+    def on_what_if_view_asks(self, message: WhatIfView.Asks) -> None:
+        self._sampler.what_if(message.asked)
 
     def _inspect(self, site: str) -> None:
         self.apply(state_keys.show_view(state_keys.select_site(self.state, site), "inspect"))

@@ -12,6 +12,7 @@ from gputop.plan.types import PlanRequest, Verdict
 from gputop.results.flip_forecast import FlipForecasts
 from gputop.results.ladder import Ladder, LadderEntry
 from gputop.results.records import Ceilings, Comparison, Gate, PlanResult, Window
+from gputop.results.whatif import WhatIf, WhatIfAsked
 
 if TYPE_CHECKING:
     from gputop.tui.own_kernel import OwnKernel
@@ -68,6 +69,16 @@ class PlanSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class WhatIfAnswer:
+    """What the model said of a change of a recorded plan."""
+
+    asked: WhatIfAsked
+    found: WhatIf | None
+    refused: str = ""
+    """Why there is none."""
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     opened: Opened | None = None
     current: PlanRequest | None = None
@@ -115,6 +126,8 @@ class State:
     """Every window of the recording that is shown."""
     batches: Ladder | None = None
     """A recording's sweep over batches."""
+    whatif: WhatIfAnswer | None = None
+    """The model's last answer to the what-if view."""
     own: OwnKernel | None = None
     """The user's own kernel that was saved last."""
 

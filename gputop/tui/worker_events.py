@@ -22,6 +22,7 @@ from gputop.tui.messages import (
     RecordingReady,
     Reopened,
     Said,
+    WhatIfReady,
     WindowFailed,
     WindowReady,
     WorkerDied,
@@ -78,6 +79,9 @@ class WorkerEvents(AppBase):
 
     def on_forecasts_ready(self, message: ForecastsReady) -> None:
         self._set_state(state_events.forecasts_ready(self.state, message.forecasts))
+
+    def on_what_if_ready(self, message: WhatIfReady) -> None:
+        self._set_state(replace(self.state, whatif=message.answer))
 
     def on_ceilings_ready(self, message: CeilingsReady) -> None:
         self._set_state(state_events.ceilings_ready(self.state, message.ceilings))

@@ -58,9 +58,11 @@ def app_on_recording(folder: Path, few_colors: bool = False) -> GputopApp:
 
 async def settled(app: GputopApp, pilot: Driver) -> str:
     """Return the screen once nothing more is to come."""
-    await until(pilot, lambda: app.is_drawn and app._sampler.is_idle, "the last answer")
     before = ""
-    while before != (now := text_of(app)):
+    while True:
+        await until(pilot, lambda: app.is_drawn and app._sampler.is_idle, "the last answer")
+        if before == (now := text_of(app)):
+            break
         before = now
         await pilot.pause()
     return app.export_screenshot(title="gputop")

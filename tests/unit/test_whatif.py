@@ -16,7 +16,7 @@ from gputop.session.replay import Replay
 from gputop.tui import state_events, state_keys
 from gputop.tui.options import Options
 from gputop.tui.state import PlanPair, State, TimedWindow
-from gputop.tui.views.whatif import whatif_text
+from gputop.tui.views.whatif import Turned, whatif_text
 
 W2 = BlockShape(threads=256, registers=61, smem_bytes=212_000, blocks=112)
 
@@ -55,7 +55,7 @@ def test_the_command_says_what_view_5_says(capsys: pytest.CaptureFixture[str]) -
     shape = BlockShape(256, row.registers or 0, row.smem_bytes or 0, 112)
     knob = next(knob for knob in KNOBS if knob.field == "smem_bytes")
     less = turned(shape, knob, -100, "sm_90")
-    screen = whatif_text(state, less, 1, 120).plain.splitlines()
+    screen = whatif_text(state, Turned(row, less), 1, 120).plain.splitlines()
     command = printed(capsys, "--smem", str(less.smem_bytes)).splitlines()
     for title in FIGURES:
         (on_screen,) = (line.split(title)[1].split() for line in screen if line.strip().startswith(title))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gputop.cli.command import Command
@@ -17,9 +19,8 @@ from gputop.cli.options import (
 from gputop.util.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
-    from gputop.plan.types import Plan, PlanRequest
-    from gputop.session.replay import Replay
-    from gputop.session.whatif import Setting, SiteChange
+    from gputop.plan.types import Plan
+    from gputop.results.whatif import SiteChange, WhatIfAsked
 
 DEFAULT_RECORDING = "h200"
 SHAPE_OPTIONS = (
@@ -57,81 +58,52 @@ def _run(options: argparse.Namespace) -> int:
     from gputop.cli.output import Output
     from gputop.cli.tables.whatif_lines import whatif_lines
     from gputop.cli.terminal import Terminal, print_data
+    from gputop.perf import gpu_specs
+    from gputop.plan.plan_string import parse_word
+    from gputop.planner.resolver import Resolver
     from gputop.results import export, phase_facts
+    from gputop.results.whatif import whatif_record
+    from gputop.session.recorded_whatif import recorded_what_if
     from gputop.session.replay import Replay
-    from gputop.session.whatif import what_if, whatif_record
+    from gputop.session.whatif import datasheet_machine
 
     output = Output.of(argparse.Namespace(csv=None, json=options.json))
     replay = Replay.open(options.replay)
-    request = _request(options)
+    request = parse_word(options.plan)
     lane = next(lane for lane in replay.first_window(request).lanes if lane.role == "current")
     row = phase_facts.chosen_phase(lane, options.site)
     site = options.site or (row.phase if row else "")
-    before, after, source = _settings(replay, request, site, options)
-    found = what_if(before, after, lane, source)
+    folder = kernels_dir_of(options)
+    resolver = Resolver.load(Path(folder) if folder else None)
+    found = recorded_what_if(replay, _asked(replay.view(request).plan, site, options), resolver)
     change = _turned(found.site(site), options)
-    devices = before.machine.facts, after.machine.facts
+    model = gpu_specs.model(options.device) if options.device else None
+    devices = replay.facts, datasheet_machine(model).facts if model else replay.facts
     if output.shows_table:
         print_data(*whatif_lines(found, change, devices, Terminal.of(sys.stdout)))
     output.write("", export.nested_json("gputop.whatif/1", [whatif_record(found, change)]))
     return 0
 
 
-def _request(options: argparse.Namespace) -> PlanRequest:
-    from gputop.plan.plan_string import parse_word
-
-    return parse_word(options.plan)
-
-
-def _settings(
-    replay: Replay, request: PlanRequest, site: str, options: argparse.Namespace
-) -> tuple[Setting, Setting, str]:
-    """Return the recorded plan, the changed one, and where another device's figures come from."""
-    from dataclasses import replace
-    from pathlib import Path
-
-    from gputop.perf import gpu_specs
-    from gputop.planner.resolver import Resolver
-    from gputop.results.kindred_ceilings import completed
-    from gputop.session.cost_model import Machine
-    from gputop.session.whatif import Setting, datasheet_machine
-
-    folder = kernels_dir_of(options)
-    resolver = Resolver.load(Path(folder) if folder else None)
-    clock_hz = replay.first_window(request).health.sm_clock_hz
-    here = Machine(replay.facts, completed(replay.calibrate()), clock_hz)
-    if not (here.facts.arch or "").startswith("sm_"):
-        raise UsageError("This recording is of a CPU: it has no occupancy, and nothing to turn.")
-    plan, dims = replay.view(request).plan, replay.workload.dims
-    before = Setting.recorded(resolver, plan, dims, here)
-    model = gpu_specs.model(options.device) if options.device else None
-    asked = _asked(plan, site, options)
-    if asked == plan.request and options.seq is None and model is None:
-        return before, before, ""
-    sizes = replace(dims, seq=options.seq or dims.seq)
-    after = Setting.of(resolver, asked, sizes, datasheet_machine(model) if model else here)
-    return before, after, model.source if model else ""
-
-
-def _asked(plan: Plan, site: str, options: argparse.Namespace) -> PlanRequest:
+def _asked(plan: Plan, site: str, options: argparse.Namespace) -> WhatIfAsked:
     """Return the recorded plan with what the options change about it."""
-    from gputop.plan.types import KernelChoice
+    from gputop.plan.types import KernelChoice, PlanRequest
+    from gputop.results.whatif import WhatIfAsked
 
-    request = plan.request
+    changes = with_changes(PlanRequest(plan.rung), options)
     if options.math is not None:
-        request = request.with_set("math", options.math)
+        changes = replace(changes, sets=(*changes.sets, ("math", options.math)))
     if options.split is not None:
         dispatch = dict(plan.dispatch)
         if site not in dispatch:
             raise unknown_name("site", site, dispatch)
-        options.uses = [*options.uses, (site, KernelChoice(dispatch[site].kernel, options.split))]
-    return with_changes(request, options)
+        split = site, KernelChoice(dispatch[site].kernel, options.split)
+        changes = replace(changes, uses=(*changes.uses, split))
+    return WhatIfAsked(plan.request, changes.sets, changes.uses, options.seq, options.device)
 
 
 def _turned(change: SiteChange, options: argparse.Namespace) -> SiteChange:
     """Return a site whose changed shape has the registers, shared memory, block and grid asked for."""
-    from dataclasses import replace
-
     asked = {field: getattr(options, field) for _, field, _, _ in SHAPE_OPTIONS}
     wanted = {field: value for field, value in asked.items() if value is not None}
     before, after = change.shape

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gputop.cli.tables.text_table import Heading, table
 from gputop.cli.terminal import Terminal
 from gputop.perf.block_shape import KNOBS, BlockShape, cliff_text, occupancy_figures
 from gputop.results.records import DeviceFacts
-from gputop.session.whatif import SiteChange, WhatIf
-from gputop.util.units import UNKNOWN, percent, ratio, seconds
+from gputop.results.whatif import FROM_MODEL, SiteChange, WhatIf, time_notes, time_rows
+from gputop.util.units import UNKNOWN
 
-FROM_MODEL = "≈"
-"""Stands before every time that the model gives."""
 Devices = tuple[DeviceFacts, DeviceFacts]
 
 
@@ -23,7 +21,7 @@ def whatif_lines(found: WhatIf, site: SiteChange, devices: Devices, terminal: Te
 
 def _lines(found: WhatIf, site: SiteChange, devices: Devices, terminal: Terminal) -> Iterator[str]:
     yield terminal.paint(f"what-if · {site.site} · from the model, not measured {FROM_MODEL}", "strong")
-    for title, names in (("plan", found.plan), ("device", found.device)):
+    for title, names in (("plan", found.plan), ("kernel", site.kernels), ("device", found.device)):
         changed = f" → {names[1]}" if names[0] != names[1] else ""
         yield terminal.paint(f"  {title} {names[0]}{changed}", "quiet")
     if found.source:
@@ -66,34 +64,11 @@ def _times(found: WhatIf, site: SiteChange, terminal: Terminal) -> Iterator[str]
     if found.is_shape_alone:
         yield "  no time is forecast from occupancy: measure it"
         return
-    rows = [
-        ("measured", seconds(site.measured_s), UNKNOWN),
-        ("floor", *map(seconds, site.floor_s)),
-        ("model", *map(_modelled, site.model_s)),
-        ("model, whole pass", *map(_modelled, found.pass_model_s)),
-    ]
-    forecast = site.forecast_s
-    if forecast is not None:
-        rows.append(("forecast", "", f"{FROM_MODEL} {seconds(forecast[0])} to {seconds(forecast[1])}"))
-    yield from _painted(("time in one pass", "now", "what-if"), rows, terminal)
-    if not site.is_comparable:
-        yield "  no forecast: beside a data sheet's rates the model lacks latencies, launches and L2"
-        return
-    if forecast is None or site.model_share is None:
-        yield "  no forecast: the model does not know one of the two"
-        return
-    explained = percent(site.model_share)
-    yield f"  the model explains {explained} of the measured time; the rest may stay, or change along"
-    more = found.tokens[1] / found.tokens[0]
-    ends = (ratio(more * (site.measured_s or 0.0) / time_s) for time_s in reversed(forecast))
-    yield f"  gain a token {FROM_MODEL} {' to '.join(ends)}: measure it before you believe it"
+    yield from _painted(("time in one pass", "now", "what-if"), list(time_rows(found, site)), terminal)
+    yield from (f"  {note}" for note in time_notes(found, site))
 
 
-def _modelled(time_s: float | None) -> str:
-    return f"{FROM_MODEL} {seconds(time_s)}"
-
-
-def _painted(titles: tuple[str, ...], rows: list[tuple[str, ...]], terminal: Terminal) -> Iterator[str]:
+def _painted(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]], terminal: Terminal) -> Iterator[str]:
     headings = [Heading(title, right=0 < at < 3) for at, title in enumerate(titles)]
     heading, *lines = table(headings, rows, terminal.width)
     yield terminal.paint(heading, "strong")
