@@ -5,12 +5,15 @@ Tiles that no rung names (wide, narrow, short) are the menu: routing measures th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 
 from gputop.model import activations
-from gputop.phases.gemm_cuda_shapes import Asks, RowByColumns, Tiles, shapes
+from gputop.phases.gemm_cuda_shapes import STORE, Asks, RowByColumns, Tiles, shapes
 from gputop.phases.shape_limits import not_multiple_of, too_short
+from gputop.plan.launch_shape import LaunchShape
 from gputop.plan.types import (
     WORD_BYTES,
     Argument,
@@ -102,7 +105,7 @@ def store_launch(task: Task) -> tuple[Launch, ...]:
     ldr = residual.ld if residual else 0
     args = (bias, residual, out, out.rows, out.columns, ldr, out.ld, int(task.activation is not None))
     grid = (ceil(out.columns / STORE_THREADS), out.rows, 1)
-    return (Launch("pointwise_store", grid, (STORE_THREADS, 1, 1), args, source=STORE_SOURCE, pdl=True),)
+    return (Launch(STORE, grid, (STORE_THREADS, 1, 1), args, source=STORE_SOURCE, pdl=True),)
 
 
 def parts(task: Task, plan: Plan, dims: Dims) -> tuple[Task, ...]:
@@ -147,6 +150,30 @@ def _limits(variant: Variant, task: Task, plan: Plan, dims: Dims) -> str | None:
     return None
 
 
+def cluster_launches(
+    product: Callable[[Task, tuple[Argument, ...]], Launch], task: Task, plan: Plan, dims: Dims
+) -> tuple[Launch, ...]:
+    """A `product` for each product of the task, its parts added inside a cluster; then the store."""
+    fused = plan.fused_stores
+    products = [
+        product(part, cluster_arguments(part, fused, task.splits)) for part in parts(task, plan, dims)
+    ]
+    return (*products, *(() if fused else store_launch(task)))
+
+
+def product_shapes(
+    entry: str, asks: Asks, launches: Callable[[Task, Plan, Dims], tuple[Launch, ...]]
+) -> Callable[[tuple[Task, ...], Plan, Dims], tuple[LaunchShape, ...]]:
+    """Return the `shapes` of a record whose product is `entry`, which `asks`."""
+    return lambda tasks, plan, dims: shapes(
+        launches(tasks[0], plan, dims),
+        parts(tasks[0], plan, dims)[0],
+        entry,
+        asks,
+        fused=plan.fused_stores,
+    )
+
+
 def kernel(variant: Variant) -> Kernel:
     """The variant's record."""
     entries = (variant.entry, variant.reduce) if variant.reduce else (variant.entry,)
@@ -164,13 +191,7 @@ def kernel(variant: Variant) -> Kernel:
         fused_stores=True,
         limits=lambda task, plan, dims: _limits(variant, task, plan, dims),
         launches=lambda tasks, plan, dims: _launches(variant, tasks[0], plan, dims),
-        shapes=lambda tasks, plan, dims: shapes(
-            _launches(variant, tasks[0], plan, dims),
-            parts(tasks[0], plan, dims)[0],
-            variant.entry,
-            variant.asks,
-            fused=plan.fused_stores,
-        ),
+        shapes=product_shapes(variant.entry, variant.asks, partial(_launches, variant)),
     )
 
 

@@ -6,11 +6,12 @@ The widths that no rung names are the menu: routing measures them at other sizes
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
-from gputop.phases.gemm_cuda import COVERS, cluster_arguments, parts, store_launch
-from gputop.phases.gemm_cuda_shapes import Tiles, shapes
+from gputop.phases.gemm_cuda import COVERS, cluster_launches, parts, product_shapes
+from gputop.phases.gemm_cuda_shapes import Tiles
 from gputop.phases.shape_limits import not_multiple_of, too_short
-from gputop.plan.types import WORD_BYTES, Dims, Kernel, Launch, Plan, Task
+from gputop.plan.types import WORD_BYTES, Argument, Dims, Kernel, Launch, Plan, Task
 
 ROWS, DEPTH = 64, 32
 THREADS = 128
@@ -42,16 +43,14 @@ TILES = (
 
 
 def _launches(tile: ClusterTile, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
-    fused, splits = plan.fused_stores, task.splits
-    launches = []
-    for part in parts(task, plan, dims):
-        grid = (part.output.columns // tile.columns * splits, part.output.rows // ROWS, 1)
-        args = cluster_arguments(part, fused, splits)
-        smem_bytes = STAGES * (ROWS + tile.columns) * DEPTH * WORD_BYTES
-        launches.append(
-            Launch(tile.entry, grid, (THREADS, 1, 1), args, smem_bytes=smem_bytes, cluster=splits, pdl=True)
-        )
-    return (*launches, *(() if fused else store_launch(task)))
+    smem_bytes = STAGES * (ROWS + tile.columns) * DEPTH * WORD_BYTES
+
+    def product(part: Task, args: tuple[Argument, ...]) -> Launch:
+        grid = (part.output.columns // tile.columns * task.splits, part.output.rows // ROWS, 1)
+        block = (THREADS, 1, 1)
+        return Launch(tile.entry, grid, block, args, smem_bytes=smem_bytes, cluster=task.splits, pdl=True)
+
+    return cluster_launches(product, task, plan, dims)
 
 
 def _limits(tile: ClusterTile, task: Task, plan: Plan, dims: Dims) -> str | None:
@@ -92,13 +91,7 @@ def _kernel(tile: ClusterTile) -> Kernel:
         blocks_per_sm=3,
         limits=lambda task, plan, dims: _limits(tile, task, plan, dims),
         launches=lambda tasks, plan, dims: _launches(tile, tasks[0], plan, dims),
-        shapes=lambda tasks, plan, dims: shapes(
-            _launches(tile, tasks[0], plan, dims),
-            parts(tasks[0], plan, dims)[0],
-            tile.entry,
-            _asks(tile),
-            fused=plan.fused_stores,
-        ),
+        shapes=product_shapes(tile.entry, _asks(tile), partial(_launches, tile)),
     )
 
 

@@ -6,12 +6,13 @@ The widths that no rung names are the menu: routing measures them at other sizes
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 
-from gputop.phases.gemm_cuda import COVERS, cluster_arguments, parts, store_launch
-from gputop.phases.gemm_cuda_shapes import Tiles, shapes
+from gputop.phases.gemm_cuda import COVERS, cluster_launches, parts, product_shapes
+from gputop.phases.gemm_cuda_shapes import Tiles
 from gputop.phases.shape_limits import not_multiple_of, too_short
-from gputop.plan.types import WORD_BYTES, Dims, Kernel, Launch, Plan, Task
+from gputop.plan.types import WORD_BYTES, Argument, Dims, Kernel, Launch, Plan, Task
 
 ROWS, DEPTH = 64, 16
 WARPS = 8
@@ -47,23 +48,14 @@ TILES = (
 
 
 def _launches(tile: SliceTile, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
-    fused, splits = plan.fused_stores, task.splits
-    launches = []
-    for part in parts(task, plan, dims):
-        grid = (ceil(part.output.columns / tile.columns) * splits, part.output.rows // ROWS, 1)
-        args = cluster_arguments(part, fused, splits)
-        launches.append(
-            Launch(
-                tile.entry,
-                grid,
-                (THREADS, 1, 1),
-                args,
-                smem_bytes=tile.smem_bytes,
-                cluster=splits,
-                pdl=True,
-            )
+    def product(part: Task, args: tuple[Argument, ...]) -> Launch:
+        grid = (ceil(part.output.columns / tile.columns) * task.splits, part.output.rows // ROWS, 1)
+        block = (THREADS, 1, 1)
+        return Launch(
+            tile.entry, grid, block, args, smem_bytes=tile.smem_bytes, cluster=task.splits, pdl=True
         )
-    return (*launches, *(() if fused else store_launch(task)))
+
+    return cluster_launches(product, task, plan, dims)
 
 
 def _limits(tile: SliceTile, task: Task, plan: Plan, dims: Dims) -> str | None:
@@ -105,13 +97,7 @@ def _kernel(tile: SliceTile) -> Kernel:
         splits=tile.splits,
         limits=lambda task, plan, dims: _limits(tile, task, plan, dims),
         launches=lambda tasks, plan, dims: _launches(tile, tasks[0], plan, dims),
-        shapes=lambda tasks, plan, dims: shapes(
-            _launches(tile, tasks[0], plan, dims),
-            parts(tasks[0], plan, dims)[0],
-            tile.entry,
-            _asks(tile),
-            fused=plan.fused_stores,
-        ),
+        shapes=product_shapes(tile.entry, _asks(tile), partial(_launches, tile)),
     )
 
 

@@ -10,6 +10,8 @@ from typing import Protocol
 from gputop.plan.launch_shape import Exchange, LaunchShape, Serial
 from gputop.plan.types import WORD_BYTES, Launch, Task
 
+STORE = "pointwise_store"
+"""The entry that stores bias, activation and residual behind a product that does not."""
 SUMMED_AT_ONCE = 16
 """Parts whose loads go out together where a launch of its own adds them (kernels/include/split_k.cuh)."""
 
@@ -203,8 +205,8 @@ def shapes(
     return tuple(
         asks.shape(launch, task)
         if launch.entry == product
-        else store_shape(launch)
-        if launch.entry == "pointwise_store"
+        else store_shape(_blocks(launch), _threads(launch), pdl=launch.pdl)
+        if launch.entry == STORE
         else _sum_shape(launch, task, fused)
         for launch in launches
     )
@@ -225,16 +227,15 @@ def _sum_shape(launch: Launch, task: Task, fused: bool) -> LaunchShape:
     )
 
 
-def store_shape(launch: Launch) -> LaunchShape:
-    """Bias, ReLU and residual, an element a thread: its three loads go out together."""
-    threads, blocks = _threads(launch), _blocks(launch)
+def store_shape(blocks: int, threads: int, *, pdl: bool = False) -> LaunchShape:
+    """Bias, activation and residual, an element a thread: its three loads go out together."""
     return LaunchShape(
         blocks=blocks,
         threads=threads,
         read_bytes=float(3 * WORD_BYTES * threads),
         written_bytes=float(WORD_BYTES * threads * blocks),
         has_main_loop=False,
-        pdl=launch.pdl,
+        pdl=pdl,
     )
 
 

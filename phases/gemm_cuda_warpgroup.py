@@ -6,12 +6,13 @@ The widths that no rung names are the menu: which one leaves no SM idle depends 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 
-from gputop.phases.gemm_cuda import COVERS, cluster_arguments, parts, store_launch
-from gputop.phases.gemm_cuda_shapes import Tiles, shapes
+from gputop.phases.gemm_cuda import COVERS, cluster_launches, parts, product_shapes
+from gputop.phases.gemm_cuda_shapes import Tiles
 from gputop.phases.shape_limits import not_multiple_of, too_short
-from gputop.plan.types import WORD_BYTES, Dims, Kernel, Launch, Plan, Task
+from gputop.plan.types import WORD_BYTES, Argument, Dims, Kernel, Launch, Plan, Task
 
 ROWS, DEPTH = 128, 32
 THREADS = 256
@@ -49,16 +50,14 @@ TILES = (
 
 
 def _launches(tile: WarpgroupTile, task: Task, plan: Plan, dims: Dims) -> tuple[Launch, ...]:
-    fused, splits = plan.fused_stores, task.splits
-    launches = []
-    for part in parts(task, plan, dims):
-        grid = (ceil(part.output.columns / tile.columns) * splits, 1, 1)
-        args = cluster_arguments(part, fused, splits)
-        smem_bytes = tile.smem_bytes(ceil(task.site.inner / DEPTH / splits))
-        launches.append(
-            Launch(tile.entry, grid, (THREADS, 1, 1), args, smem_bytes=smem_bytes, cluster=splits, pdl=True)
-        )
-    return (*launches, *(() if fused else store_launch(task)))
+    smem_bytes = tile.smem_bytes(ceil(task.site.inner / DEPTH / task.splits))
+
+    def product(part: Task, args: tuple[Argument, ...]) -> Launch:
+        grid = (ceil(part.output.columns / tile.columns) * task.splits, 1, 1)
+        block = (THREADS, 1, 1)
+        return Launch(tile.entry, grid, block, args, smem_bytes=smem_bytes, cluster=task.splits, pdl=True)
+
+    return cluster_launches(product, task, plan, dims)
 
 
 def _limits(task: Task, plan: Plan, dims: Dims) -> str | None:
@@ -97,13 +96,7 @@ def _kernel(tile: WarpgroupTile) -> Kernel:
         splits=tile.splits,
         limits=_limits,
         launches=lambda tasks, plan, dims: _launches(tile, tasks[0], plan, dims),
-        shapes=lambda tasks, plan, dims: shapes(
-            _launches(tile, tasks[0], plan, dims),
-            parts(tasks[0], plan, dims)[0],
-            tile.entry,
-            _asks(tile),
-            fused=plan.fused_stores,
-        ),
+        shapes=product_shapes(tile.entry, _asks(tile), partial(_launches, tile)),
     )
 
 

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from math import prod
 
 from gputop.perf import library_kernels
+from gputop.phases.gemm_cuda_shapes import STORE, store_shape
 from gputop.plan.launch_shape import LaunchFacts, LaunchShape
-from gputop.plan.types import WORD_BYTES, Task
+from gputop.plan.types import Task
 from gputop.plan.work import Work
-
-STORE = "pointwise_store"
-"""A launch of ours behind a library that does not store bias, ReLU and residual itself."""
 
 
 def library_shapes(task: Task, each: Sequence[LaunchFacts]) -> tuple[LaunchShape, ...]:
@@ -27,7 +25,7 @@ def library_shapes(task: Task, each: Sequence[LaunchFacts]) -> tuple[LaunchShape
     splits = 1
     for facts in each:
         if facts.name == STORE:
-            found.append(_store_shape(facts))
+            found.append(store_shape(prod(facts.grid or (1,)), prod(facts.block or (1,))))
         elif library_kernels.adds_parts(facts.name):
             found.append(library_kernels.sum_shape(facts, rows, columns, splits))
         else:
@@ -58,14 +56,3 @@ def least_shape(work: Work, sm_count: int, pipe: str | None) -> LaunchShape:
 
 def _follows(facts: LaunchFacts) -> bool:
     return facts.name == STORE or library_kernels.adds_parts(facts.name)
-
-
-def _store_shape(facts: LaunchFacts) -> LaunchShape:
-    threads, blocks = prod(facts.block or (1,)), prod(facts.grid or (1,))
-    return LaunchShape(
-        blocks=blocks,
-        threads=threads,
-        read_bytes=float(3 * WORD_BYTES * threads),
-        written_bytes=float(WORD_BYTES * threads * blocks),
-        has_main_loop=False,
-    )
