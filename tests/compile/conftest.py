@@ -12,10 +12,6 @@ USUAL_ARCHS = ("90",)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--thorough"):
-        long = [item for item in items if item.get_closest_marker("thorough")]
-        items[:] = [item for item in items if item not in long]
-        config.hook.pytest_deselected(items=long)
     try:
         toolchain()
     except Unavailable as error:

@@ -28,6 +28,7 @@ def compiled(arch: str) -> KnownKernels:
         pytest.skip(str(error))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_the_file_is_what_its_compiler_makes_of_the_sources(arch: str) -> None:
     found, shipped = compiled(arch), known_kernels(f"sm_{arch}")

@@ -36,10 +36,7 @@ def test_what_an_editor_keeps_beside_a_source_is_no_save(name: str, counts: bool
     assert is_source(f"/folder/{name}") == counts
 
 
-async def test_each_save_is_answered_and_the_session_lives(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+async def test_each_save_is_answered_and_the_session_lives(source: Path, tmp_path: Path) -> None:
     right = source.read_text()
     options = Options("cpu", parse_workload("tiny"), kernels_dir=str(source.parent), seconds=0.2)
     app = GputopApp(options, Connection(log_path=tmp_path / "worker.log"), update_s=0.05)

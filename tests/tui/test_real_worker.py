@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from textual.widgets import Input
 
 from gputop.ipc.connection import Connection
@@ -15,8 +14,7 @@ from gputop.tui.options import Options
 from tests.tui.screen import table, until, until_shown
 
 
-async def test_a_flip_is_paired_and_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+async def test_a_flip_is_paired_and_exported(tmp_path: Path) -> None:
     options = Options("cpu", parse_workload("tiny"), seconds=0.3)
     app = GputopApp(options, Connection(log_path=tmp_path / "worker.log"))
     target = tmp_path / "phases.csv"

@@ -17,6 +17,7 @@ import pytest
 from gputop import backends
 from gputop.results.columns import COLUMNS
 from gputop.results.records import TOTAL_ROWS
+from tests.homes import homes_in
 
 ROOT = Path(__file__).resolve().parents[2]
 GPUTOP = (sys.executable, "-m", "gputop")
@@ -32,9 +33,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def env(home: Path) -> dict[str, str]:
-    folders = {name: str(home / name) for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME")}
-    return {**os.environ, **folders, "PYTHONPATH": str(ROOT)}
+def env(home: Path, calibrated: Path) -> dict[str, str]:
+    return {**os.environ, **homes_in(home, calibrated), "PYTHONPATH": str(ROOT)}
 
 
 def gputop(env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:

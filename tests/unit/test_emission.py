@@ -417,7 +417,12 @@ def test_a_program_has_the_models_activation(activation: Activation, macro: str 
 @needs_cc
 @pytest.mark.parametrize(
     "workload",
-    [*map(parse_workload, ("tiny", "mini", "gpt2-small")), ODD, GELU],
+    [
+        *map(parse_workload, ("tiny", "mini")),
+        ODD,
+        GELU,
+        pytest.param(parse_workload("gpt2-small"), marks=pytest.mark.thorough),
+    ],
     ids=lambda workload: workload.name,
 )
 def test_the_c_program_gives_the_logits_of_the_reference(

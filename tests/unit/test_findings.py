@@ -25,6 +25,7 @@ from gputop.results.records import Gate
 from gputop.session.recorded_model import remodelled
 from gputop.util import units
 from gputop.util.errors import UsageError
+from tests.homes import homes_in
 
 ROOT = Path(__file__).resolve().parents[2]
 FIGURE = re.compile(r"\d[\d.]*(?:× \[[^\]]*\]|×|e-\d\d| (?:%|[µm]s|[kMG]B)(?!\w))")
@@ -33,15 +34,15 @@ UNTOLD = "What the recordings can't tell"
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+def kept(tmp_path_factory: pytest.TempPathFactory, calibrated: Path) -> Recording:
     """Two rungs and two batches of the cpu at `tiny`, by a real worker."""
     home = tmp_path_factory.mktemp("home")
-    folders = {name: str(home / name) for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME")}
     path = home / "tiny.jsonl"
     options = ("--backend", "cpu", "--workload", "tiny", "--seconds", "0.1", "--batches", "1,2")
     subprocess.run(
         (sys.executable, "-m", "gputop", "record", str(path), *options, "--rungs", "cpu-folded,cpu-pruned"),
-        env={**os.environ, **folders, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=120, check=True,
+        env={**os.environ, **homes_in(home, calibrated), "PYTHONPATH": str(ROOT)},
+        capture_output=True, timeout=120, check=True,
     )  # fmt: skip
     return recording.read(path)
 

@@ -13,12 +13,13 @@ from gputop.cli.commands import ladder
 from gputop.cli.kernel_sweep import OUT_OF_TIME, Router
 from gputop.cli.worker_session import WorkerSession
 from gputop.plan.types import PlanRequest
+from tests.homes import homes_in
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkerSession]:
-    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / name))
+def bench(tmp_path: Path, calibrated: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkerSession]:
+    for name, folder in homes_in(tmp_path, calibrated).items():
+        monkeypatch.setenv(name, folder)
     parser = argparse.ArgumentParser()
     ladder.COMMAND.add_arguments(parser)
     options = parser.parse_args(["--backend", "cpu", "--workload", "tiny", "--seconds", "0.05"])

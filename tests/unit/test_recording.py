@@ -46,6 +46,7 @@ from gputop.results.records import Gate
 from gputop.session.replay import Replay
 from gputop.util.errors import UsageError
 from gputop.util.output_file import LineFile
+from tests.homes import homes_in
 from tests.unit.test_protocol import values
 
 if TYPE_CHECKING:
@@ -58,11 +59,10 @@ RECORD = ("--workload", "tiny", "--backend", "cpu", "--seconds", "0.2")
 
 
 @pytest.fixture(scope="module")
-def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def env(tmp_path_factory: pytest.TempPathFactory, calibrated: Path) -> dict[str, str]:
     """A user's home of these tests' own; ceilings are measured once in it."""
     home = tmp_path_factory.mktemp("home")
-    folders = {name: str(home / name) for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME")}
-    return {**os.environ, **folders, "PYTHONPATH": str(ROOT)}
+    return {**os.environ, **homes_in(home, calibrated), "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture(autouse=True)

@@ -19,6 +19,7 @@ from gputop.cli import command_table
 from gputop.search import journal
 from gputop.search.journal import Begun, Ended, Line, Measured
 from gputop.util.errors import UsageError
+from tests.homes import homes_in
 
 ROOT = Path(__file__).resolve().parents[2]
 GPUTOP = (sys.executable, "-m", "gputop")
@@ -42,6 +43,7 @@ def measure(self, current, pinned=None, **more):
 
 Session.measure = measure
 from gputop.ipc.worker import main
+from tests.homes import homes_in
 raise SystemExit(main())
 """
 DEADLINE_S = 90.0
@@ -53,15 +55,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def env(home: Path) -> dict[str, str]:
+def env(home: Path, calibrated: Path) -> dict[str, str]:
     """A user's home of these tests' own, and an `ssh` that runs a worker with faulty kernels here."""
     (home / "worker.py").write_text(FAULTY)
     ssh = home / "ssh"
     ssh.write_text(f"#!/bin/sh\nexec {sys.executable} {home}/worker.py\n")
     ssh.chmod(0o755)
-    folders = {name: str(home / name) for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME")}
     path = f"{home}{os.pathsep}{os.environ['PATH']}"
-    return {**os.environ, **folders, "PYTHONPATH": str(ROOT), "PATH": path}
+    return {**os.environ, **homes_in(home, calibrated), "PYTHONPATH": str(ROOT), "PATH": path}
 
 
 def gputop(env: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
