@@ -51,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--thorough",
         action="store_true",
-        help="run what takes long too: every kernel for every architecture, every emitted program, large shapes",
+        help="run what takes long too: each kernel for each architecture, emitted programs, large shapes",
     )
     parser.addoption(
         "--update-goldens",
