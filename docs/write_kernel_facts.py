@@ -1,24 +1,26 @@
 """Write `gputop/_data/kernel_facts/`: what NVRTC makes of our kernels. NVRTC and nvdisasm are needed.
 
-python -m docs.write_kernel_facts
+python -m docs.write_kernel_facts [--any-compiler]
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from gputop.backends.cuda.compiler.code_facts import code_facts
 from gputop.backends.cuda.compiler.nvrtc import arch_of, compile_source, toolchain
 from gputop.cli.kernel_code import kernel_code
-from gputop.perf.kernel_facts import KernelFacts, KnownKernels, file_of
+from gputop.perf.kernel_facts import KernelFacts, KnownKernels, file_of, known_kernels
 from gputop.plan.launch_shape import CodeFacts
 from gputop.planner.registry import Registry
 from gputop.results.kernel_code import KernelCode
 from gputop.util.paths import kernels_dir
 
 ARCHITECTURES = ("90",)
+ANY_COMPILER = "--any-compiler"
 MEASURING = "measure/"
 """Sources that measure the device: no plan launches them."""
 
@@ -75,12 +77,29 @@ def _lines(known: KnownKernels) -> bytes:
     )
 
 
-def main() -> None:
+def why_not(known: KnownKernels, before: KnownKernels) -> str:
+    """Return why these facts must not replace those before, if another compiler made them; else nothing."""
+    if not before.compiler or before.compiler == known.compiler:
+        return ""
+    number = before.compiler.removeprefix("NVRTC ")
+    return (
+        f"The file is by {before.compiler}, and this is {known.compiler}, which makes other code of every "
+        f"kernel: the model would no longer hold for what was recorded. Install that one (pip install "
+        f"nvidia-cuda-nvrtc=={number}.*), or write all anew with {ANY_COMPILER}."
+    )
+
+
+def main(words: Sequence[str]) -> int:
     for arch in ARCHITECTURES:
         known = facts_of(arch)
+        why = "" if ANY_COMPILER in words else why_not(known, known_kernels(known.arch))
+        if why:
+            print(why, file=sys.stderr)
+            return 1
         # A line an entry: what changes is seen in a diff.
         file_of(known.arch).write_bytes(_lines(known))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
-from docs.write_kernel_facts import ARCHITECTURES, facts_of
+from docs.write_kernel_facts import ARCHITECTURES, facts_of, why_not
 from gputop.backends.cuda.compiler.cubin import entry_code
 from gputop.backends.cuda.compiler.issue_model import control, issue_model
 from gputop.backends.cuda.compiler.nvrtc import Cubin
@@ -38,6 +39,15 @@ def test_the_file_is_what_its_compiler_makes_of_the_sources(arch: str) -> None:
         if found.compiler == shipped.compiler:
             assert facts == told, f"{entry}: run python -m docs.write_kernel_facts"
         assert told.code.code_bytes == pytest.approx(facts.code.code_bytes, rel=COMPILERS_DIFFER), entry
+
+
+def test_facts_by_another_compiler_replace_none_unless_that_is_asked_for() -> None:
+    shipped = known_kernels(f"sm_{ARCH}")
+    assert why_not(shipped, shipped) == ""
+    assert why_not(shipped, replace(shipped, compiler="")) == "", "there were none"
+    why = why_not(replace(shipped, compiler="NVRTC 99.9"), shipped)
+    assert f"by {shipped.compiler}, and this is NVRTC 99.9" in why
+    assert "nvidia-cuda-nvrtc==" in why
 
 
 def test_a_warp_never_issues_more_than_one_instruction_a_cycle() -> None:
