@@ -20,15 +20,18 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --no-input --disable-pip-ver
 # What pip does for a package that it copies: the first start has not to wait for it.
 COMPILE := $(BIN)/python -m compileall -q gputop phases
 
-.PHONY: run test lint compile-all readme gpu-check results sweeps policies screenshots dist types clean
+.PHONY: run test tests lint compile-all readme gpu-check results sweeps policies screenshots dist types clean
 
 run: $(RUN_STAMP) $(if $(EXTRAS),,$(GPU_STAMP))
 	@$(BIN)/gputop $(ARGS)
 
-# Two at a time, but the tests of a device, of which there is one, in turn.
-test: lint
-	$(BIN)/python -m pytest -q --numprocesses=2 --dist=loadfile tests/unit tests/compile tests/tui
+# The linters run beside the tests. Tests run two at a time, but those of a device, of which there is one, in turn.
+test: $(DEV_STAMP) types
+	@$(MAKE) --no-print-directory --jobs=2 lint tests
 	$(BIN)/python -m pytest -q tests/gpu
+
+tests: $(DEV_STAMP)
+	$(BIN)/python -m pytest -q --numprocesses=2 --dist=loadfile tests/unit tests/compile tests/tui
 
 lint: $(DEV_STAMP) types
 	$(BIN)/ruff check .
