@@ -118,9 +118,9 @@ def model_page(recordings: Mapping[str, Recording]) -> str:
         "",
         *(_ceilings_line(name, kept) for name, kept in recordings.items()),
         "",
-        _markdown_row(COLUMNS),
-        _markdown_row(["---"] * len(COLUMNS)),
-        *(_markdown_row(_cells(one)) for one in every),
+        markdown_row(COLUMNS),
+        markdown_row(["---"] * len(COLUMNS)),
+        *(markdown_row(_cells(one)) for one in every),
         "",
         "## Exceptions",
         "",
@@ -154,5 +154,6 @@ def _cells(one: Explained) -> tuple[str, ...]:
     )
 
 
-def _markdown_row(cells: Iterable[str]) -> str:
+def markdown_row(cells: Iterable[str]) -> str:
+    """Return a row of a table in Markdown."""
     return f"| {' | '.join(cells)} |"

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from docs.model import model_page
+from docs.model import markdown_row, model_page
 from gputop.cli.batch_sweep import rate
 from gputop.cli.tables.ladder_lines import hit_word, other_sites, prediction_words, score_lines
 from gputop.results import recording
@@ -47,9 +47,9 @@ def results_table(recordings: Sequence[Recording]) -> str:
         "above where it names no rung, by the device; `wall` is the pass as used, host included; a batch is "
         "compared by the time of one sequence. One card: another may differ by more than an interval says.",
         "",
-        _markdown_row(RESULT_COLUMNS),
-        _markdown_row(["---"] * len(RESULT_COLUMNS)),
-        *(_markdown_row(_result(*each)) for each in zip(entries, other_sites(entries), strict=True)),
+        markdown_row(RESULT_COLUMNS),
+        markdown_row(["---"] * len(RESULT_COLUMNS)),
+        *(markdown_row(_result(*each)) for each in zip(entries, other_sites(entries), strict=True)),
         "",
         *score_lines(entries),
         *filter(None, [score_words(entries)]),
@@ -135,13 +135,13 @@ def _sweep(kept: Recording) -> Iterator[str]:
     if kept.batches is None:
         return
     head = ("batch", "a sequence", "tokens/s", "rate", "rate vs first", "gate")
-    yield from ("", "By batch, in one window:", "", _markdown_row(head), _markdown_row(["---"] * len(head)))
+    yield from ("", "By batch, in one window:", "", markdown_row(head), markdown_row(["---"] * len(head)))
     for entry in kept.batches.entries:
         if not entry.device_s or not entry.batch:
             reason = entry.gate.where or entry.status
-            yield _markdown_row((units.whole(entry.batch), reason, "", "", "", entry.gate.status))
+            yield markdown_row((units.whole(entry.batch), reason, "", "", "", entry.gate.status))
             continue
-        yield _markdown_row(
+        yield markdown_row(
             (
                 str(entry.batch),
                 units.seconds(entry.device_s / entry.batch),
@@ -161,10 +161,6 @@ def _gate_note(batches: Sequence[LadderEntry], rungs: Sequence[LadderEntry]) -> 
     whole = [e for e in rungs if (e.batch or 1) > 1 and e.gate.status == "PASS"]
     both = "".join(f"; rung `{entry.rung}` (batch {entry.batch}) passed both gates" for entry in whole)
     yield from ("", f"PASS: both gates. PASS pass-only: the answers were checked, phase by phase not{both}.")
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

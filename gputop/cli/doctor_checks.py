@@ -19,7 +19,7 @@ from typing import Literal
 from gputop.backends.cuda import packages
 from gputop.backends.cuda.runtime import driver
 from gputop.backends.cuda.runtime.devices import choose
-from gputop.cli.doctor_findings import Absent, Finding, first_line
+from gputop.cli.doctor_findings import Absent, Finding
 from gputop.cli.gpu_listing import (
     HIDDEN,
     NO_DRIVER,
@@ -30,7 +30,7 @@ from gputop.cli.gpu_listing import (
     visible_to_cuda,
 )
 from gputop.util import host_cpu, install_hints, thread_limits, units
-from gputop.util.errors import Unavailable
+from gputop.util.errors import Unavailable, first_line
 from gputop.util.install_hints import requirement_of
 
 Need = Literal["always", "cuda", "extra"]

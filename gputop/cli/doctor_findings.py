@@ -24,8 +24,3 @@ class Absent(Exception):
     def __init__(self, detail: str, fix: str, state: State = "missing") -> None:
         super().__init__(detail)
         self.finding = Finding(state, detail, fix)
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of what an error says, else its kind."""
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -17,7 +17,7 @@ from gputop.fleet.dask_library import CONNECT_S, distributed
 from gputop.fleet.jobs import Job, Met, Opening
 from gputop.ipc.opened_worker import Say
 from gputop.results.records import DeviceFacts
-from gputop.util.errors import GputopError, Unavailable, UsageError, WorkerLost
+from gputop.util.errors import GputopError, Unavailable, UsageError, WorkerLost, first_line
 
 Result = TypeVar("Result")
 LOOK_S = 1.0
@@ -392,7 +392,3 @@ def explained(error: BaseException, who: str) -> GputopError:
     if isinstance(error, ModuleNotFoundError):
         return Unavailable(f"{who}: {error}; install gputop-roofline[fleet] there, in this version.")
     return WorkerLost(f"{who}: {type(error).__name__}: {first_line(error)}")
-
-
-def first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -415,6 +415,11 @@ class PlanResult:
     tuned: tuple[Tuned, ...] = ()
     """Of a framework that measures its kernels before it chooses, where its log could be had."""
 
+    @property
+    def batch(self) -> int | None:
+        """Sequences of its pass; None without rows."""
+        return self.rows[0].batch if self.rows else None
+
 
 @dataclass(frozen=True, slots=True)
 class Window:

@@ -12,7 +12,7 @@ from gputop.plan.types import PlanRequest
 from gputop.results.flip_forecast import FlipForecasts
 from gputop.results.ladder import Ladder
 from gputop.results.meta_analysis import pool
-from gputop.results.records import Ceilings, Comparison, PlanResult, Window
+from gputop.results.records import Ceilings, Comparison, Window
 from gputop.tui.options import Options
 from gputop.tui.state import PairedRatio, PlanSummary, State, TimedWindow, rung_before
 
@@ -80,7 +80,7 @@ def window_ready(state: State, shot: TimedWindow) -> State:
                 paired[pinned.plan] = comparison
         asked = shot.pair.current if lane is not pinned else shot.pair.pinned
         request = state.shortest(asked or shot.pair.current)
-        seen[lane.plan] = PlanSummary(shot, lane.device_s, lane.gate, _batch_of(lane), request, paired)
+        seen[lane.plan] = PlanSummary(shot, lane.device_s, lane.gate, lane.batch, request, paired)
     pairs, pooled = _with_comparison(state, shot.window)
     return replace(
         state,
@@ -134,10 +134,6 @@ def _paired(window: Window) -> PairedRatio | None:
     if delta is None or delta.ratio is None:
         return None
     return PairedRatio(delta.ratio, delta.verdict)
-
-
-def _batch_of(lane: PlanResult) -> int | None:
-    return lane.rows[0].batch if lane.rows else None
 
 
 def window_failed(state: State) -> State:

@@ -9,7 +9,7 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
-from gputop.util.paths import PACKAGE, can_cache
+from gputop.util.paths import PACKAGE, can_cache, here
 
 VARIABLE = "PYTHONPATH"
 
@@ -38,7 +38,7 @@ def search_path() -> tuple[str, ...]:
     found = [entry for entry in sys.path if os.path.isabs(entry) and os.pathsep not in entry]
     handed = [entry for entry in found if os.path.exists(entry) and Path(entry) not in standard]
     root = str(PACKAGE.parent)
-    stands_here = _stands_here() if getattr(sys.modules["__main__"], "__spec__", None) else ""
+    stands_here = here() if getattr(sys.modules["__main__"], "__spec__", None) else ""
     handed = [entry for entry in handed if entry != stands_here]
     return tuple(dict.fromkeys(handed if Path(root) in standard or root in handed else (root, *handed)))
 
@@ -50,11 +50,3 @@ def _standard_folders() -> Iterator[str]:
     for name in ("stdlib", "platstdlib"):
         yield sysconfig.get_path(name)
         yield os.path.join(sysconfig.get_path(name), "lib-dynload")
-
-
-def _stands_here() -> str:
-    try:
-        return os.getcwd()
-    except FileNotFoundError:
-        # Removed while the user stands in it.
-        return ""

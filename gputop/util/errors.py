@@ -71,6 +71,11 @@ class DeviceLost(WorkerLost):
     """A CUDA fault took the context with it: this process can measure no more and must end."""
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says, else its kind."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
 def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> UsageError:
     """A `UsageError` saying what `name` is not, the nearest allowed name, and the whole list."""
     names = sorted(allowed)

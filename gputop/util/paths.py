@@ -73,3 +73,11 @@ def _user_folder(find: Callable[[str], Path]) -> Path | None:
         return None
     # Some versions return `~/.cache/gputop` as it stands.
     return folder if folder.is_absolute() else None
+
+
+def here() -> str:
+    """Return the folder that the user stands in; empty if it was removed since."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""

@@ -76,7 +76,7 @@ def _folders() -> Iterator[tuple[str, str]]:
         (os.path.expanduser("~"), "~"),
         (str(Path.home()) if _has_home() else "", "~"),
         (os.environ.get("HOME", ""), "~"),
-        (_here(), "<current folder>"),
+        (paths.here(), "<current folder>"),
         (sys.base_prefix, "<python>"),
         (sys.prefix, "<environment>"),
         (str(checkout or ""), "<checkout>"),
@@ -94,13 +94,6 @@ def _has_home() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def _here() -> str:
-    try:
-        return os.getcwd()
-    except FileNotFoundError:
-        return ""
 
 
 def _user_names() -> Iterator[str]:

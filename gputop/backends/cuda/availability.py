@@ -14,7 +14,7 @@ from gputop.backends.cuda.runtime.driver import LEAST_DRIVER, OLDEST_DRIVER
 from gputop.plan.types import Workload
 from gputop.planner.registry import Registry
 from gputop.util import install_hints
-from gputop.util.errors import Unavailable
+from gputop.util.errors import Unavailable, first_line
 from gputop.util.startup_trace import mark
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _require_device(serves: int) -> None:
         several = packages.several_cupys()
         why = f": {several[0]}" if several else ""
         raise Unavailable(
-            f"CuPy can't be loaded ({_first_line(error)}){why}; {packages.cupy_fix()}."
+            f"CuPy can't be loaded ({first_line(error)}){why}; {packages.cupy_fix()}."
         ) from None
     if serves < OLDEST_DRIVER and runtime.runtimeGetVersion() >= OLDEST_DRIVER:
         raise Unavailable(
@@ -109,11 +109,7 @@ def _require_device(serves: int) -> None:
     try:
         count = runtime.getDeviceCount()
     except runtime.CUDARuntimeError as error:
-        raise Unavailable(f"The driver shows no device ({_first_line(error)}); see nvidia-smi.") from None
+        raise Unavailable(f"The driver shows no device ({first_line(error)}); see nvidia-smi.") from None
     if count == 0:
         raise Unavailable("No CUDA device is visible here; see nvidia-smi and CUDA_VISIBLE_DEVICES.")
     choose(visible_devices(), None)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

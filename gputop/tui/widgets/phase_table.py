@@ -179,7 +179,7 @@ def labels(state: State, widths: Mapping[str, int]) -> dict[str, str]:
     unit = lane_unit(state)
     largest_s = max((row.time_s or 0.0 for row in phase_facts.phases_of(state.lane)), default=0.0)
     pinned = state.window.lane("pinned") if state.window else None
-    per_sequence = pinned is not None and _batch(pinned) != _batch(state.lane)
+    per_sequence = pinned is not None and pinned.batch != state.lane.batch
     made = {
         "time_s": unit.name,
         "floor_s": f"fl. {unit.name}",
@@ -218,10 +218,6 @@ def totals_line(state: State, width: int) -> Text:
     if text.cell_len + len(aside) <= width:
         text.append(aside)
     return text
-
-
-def _batch(lane: PlanResult) -> int | None:
-    return lane.rows[0].batch if lane.rows else None
 
 
 def _context(state: State, lane: PlanResult, widths: Mapping[str, int]) -> Context:

@@ -20,7 +20,7 @@ from gputop.backends.cuda.compiler import cuda_headers
 from gputop.backends.cuda.compiler.cubin import FunctionFacts, ptxas_facts, read_cubin
 from gputop.backends.cuda.compiler.cuda_headers import Headers
 from gputop.util import install_hints
-from gputop.util.errors import CompileFailed, Unavailable, UsageError
+from gputop.util.errors import CompileFailed, Unavailable, UsageError, first_line
 from gputop.util.input_file import read_input_text, read_regular
 from gputop.util.json_decode import BrokenJson, decode_json
 from gputop.util.output_file import keep
@@ -107,7 +107,7 @@ def toolchain(extra: str = "cuda13") -> Toolchain:
         _, major, minor = nvrtc.nvrtcVersion()
     except Exception as error:
         raise Unavailable(
-            f"NVRTC can't be loaded ({_first_line(error)}); {install_hints.extra(extra)}."
+            f"NVRTC can't be loaded ({first_line(error)}); {install_hints.extra(extra)}."
         ) from None
     found = cuda_headers.installed_headers()
     if not found:
@@ -245,7 +245,3 @@ def _read_cache(key: str) -> tuple[bytes, str, Mapping[str, FunctionFacts]] | No
 def _write_cache(key: str, code: bytes, log: str) -> None:
     header = msgspec.json.encode(_Seal(hashlib.sha256(code).hexdigest(), log))
     keep(cache_dir("cubin") / key, _CACHE_MAGIC + header + b"\n" + code)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
