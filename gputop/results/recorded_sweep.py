@@ -20,7 +20,7 @@ FOLDER = PACKAGE / "_data" / "sweeps"
 MOST_BYTES = 8 << 20
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True):
+class SweepSource(msgspec.Struct, frozen=True, kw_only=True):
     """A recording that figures are of."""
 
     recording: str
@@ -54,7 +54,7 @@ class RecordedSweep(msgspec.Struct, frozen=True, kw_only=True):
     math: str
     start: str
     """The rung whose kernels are the plan's own."""
-    sources: tuple[Source, ...]
+    sources: tuple[SweepSource, ...]
     window_spread: float
     """Standard deviation of the logarithm of windows' factors."""
     cells: tuple[RecordedCell, ...]

@@ -18,7 +18,7 @@ WHOLE = ("device", "wall")
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class PhaseGroup:
     """The smallest set of phases that both plans time on their own: where one fuses, the other adds up."""
 
     name: str
@@ -26,7 +26,7 @@ class Group:
     """Step sites of either plan that compute these phases."""
 
 
-def groups(*passes: Iterable[Step]) -> tuple[Group, ...]:
+def groups(*passes: Iterable[Step]) -> tuple[PhaseGroup, ...]:
     """The groups of the given plans, in pass order of the first plan that has each."""
     parts: list[tuple[list[str], set[str]]] = []
     for step in (part for steps in passes for whole in steps for part in whole.apart()):
@@ -40,16 +40,16 @@ def groups(*passes: Iterable[Step]) -> tuple[Group, ...]:
             parts = [part for part in parts if part is joined or part not in touching]
         else:
             parts.append(joined)
-    return tuple(Group("+".join(names), frozenset(sites)) for names, sites in parts)
+    return tuple(PhaseGroup("+".join(names), frozenset(sites)) for names, sites in parts)
 
 
-def series(lane: LaneSamples, group: Group) -> list[float]:
+def series(lane: LaneSamples, group: PhaseGroup) -> list[float]:
     """Time of a group's phases in each sample; empty where the plan has no split, or none of these sites."""
     timed = [[sample.time_s[site] for site in group.sites if site in sample.time_s] for sample in lane.phases]
     return [sum(times) for times in timed] if all(timed) else []
 
 
-def all_series(lane: LaneSamples, found: Iterable[Group]) -> Iterator[tuple[str, list[float]]]:
+def all_series(lane: LaneSamples, found: Iterable[PhaseGroup]) -> Iterator[tuple[str, list[float]]]:
     """Return each group's series, then those of the whole pass."""
     for group in found:
         yield group.name, series(lane, group)

@@ -21,7 +21,7 @@ from gputop.plan.types import Dims, KernelChoice, Plan, PlanRequest
 from gputop.planner.registry import divided
 from gputop.planner.resolver import Resolver, plan_dims
 from gputop.results import recording
-from gputop.results.recorded_sweep import FOLDER, RecordedCell, RecordedSweep, Source, encode
+from gputop.results.recorded_sweep import FOLDER, RecordedCell, RecordedSweep, SweepSource, encode
 from gputop.results.recording import Header, Recording
 from gputop.results.records import Row
 from gputop.results.search_space import SiteSpace, SpaceCandidate
@@ -169,8 +169,10 @@ def _sites(
         )
 
 
-def _source(name: str, header: Header) -> Source:
-    return Source(recording=name, time_utc=header.time_utc, version=header.version, device=header.device.name)
+def _source(name: str, header: Header) -> SweepSource:
+    return SweepSource(
+        recording=name, time_utc=header.time_utc, version=header.version, device=header.device.name
+    )
 
 
 def main() -> int:

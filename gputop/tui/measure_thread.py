@@ -74,7 +74,7 @@ class MeasureRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedKernels:
     """Files of the user's own kernels that were saved, and what they are to be tried in."""
 
     request: PlanRequest
@@ -99,7 +99,7 @@ class Sampler(threading.Thread):
         """The plan and its site whose kernels are to be listed."""
         self._what_if: WhatIfAsked | None = None
         """The change that the model is to be asked about."""
-        self._rebuild: Saved | None = None
+        self._rebuild: SavedKernels | None = None
         """The user's own kernels that are to be compiled and tried."""
         self._new_trial: PlanRequest | None = None
         """The plan with a saved kernel that no window has measured yet."""
@@ -167,7 +167,7 @@ class Sampler(threading.Thread):
             self._what_if = asked
             self._changed.notify()
 
-    def rebuild(self, saved: Saved) -> None:
+    def rebuild(self, saved: SavedKernels) -> None:
         """Compile what was saved, and check one of it, before the next window."""
         with self._cutting():
             waiting = self._rebuild.changed if self._rebuild else frozenset()
@@ -452,7 +452,7 @@ class Sampler(threading.Thread):
         if found is not None:
             self._post(WhatIfReady(WhatIfAnswer(asked, found)))
 
-    def _try_kernels(self, saved: Saved) -> None:
+    def _try_kernels(self, saved: SavedKernels) -> None:
         """Compile what was saved, and check the first of it that can be tried before it is measured."""
         with self._changed:
             self._rebuild = None

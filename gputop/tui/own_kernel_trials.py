@@ -7,7 +7,7 @@ from typing import Any
 from gputop.tui import facts, own_kernel
 from gputop.tui.exporting import Exporting
 from gputop.tui.kernel_watch import KernelWatch
-from gputop.tui.measure_thread import Saved
+from gputop.tui.measure_thread import SavedKernels
 from gputop.tui.messages import KernelChecked, KernelLost, KernelsBuilt, KernelsNotWatched, KernelsSaved
 
 
@@ -33,7 +33,7 @@ class OwnKernelTrials(Exporting):
         if state.current is not None and not state.replaying:
             row = facts.selected_row(state)
             site = state.site or (row.phase if row else None)
-            self._sampler.rebuild(Saved(state.current, site, frozenset(message.changed)))
+            self._sampler.rebuild(SavedKernels(state.current, site, frozenset(message.changed)))
 
     def on_kernels_not_watched(self, message: KernelsNotWatched) -> None:
         self._show_error(message.reason)

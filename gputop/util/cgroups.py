@@ -19,7 +19,7 @@ NANO, MICRO = 1e-9, 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ControlGroup:
     """One control group, at one controller."""
 
     folder: Path
@@ -57,7 +57,7 @@ class PidsLimit:
     group: str
 
 
-def groups(controller: str, proc: Path = PROC) -> tuple[Group, ...]:
+def groups(controller: str, proc: Path = PROC) -> tuple[ControlGroup, ...]:
     """Return this process's group at `controller` (`memory`, `cpu`, `pids`), then those above it.
 
     `proc` is where procfs is mounted.
@@ -70,7 +70,7 @@ def groups(controller: str, proc: Path = PROC) -> tuple[Group, ...]:
             root, mounted = top
             own = mounted / _below(path, root)
             chain = (own, *own.parents)
-            found = tuple(Group(folder, unified) for folder in chain[: chain.index(mounted) + 1])
+            found = tuple(ControlGroup(folder, unified) for folder in chain[: chain.index(mounted) + 1])
             if not unified or any(_has(group, controller) for group in found):
                 return found
     return ()
@@ -117,7 +117,7 @@ def pids_limit(proc: Path = PROC) -> PidsLimit | None:
     return min(found, key=lambda limit: limit.limit - (limit.used or 0), default=None)
 
 
-def _memory_limit(group: Group) -> MemoryLimit | None:
+def _memory_limit(group: ControlGroup) -> MemoryLimit | None:
     if group.unified:
         # Above `high` nothing is killed, but every allocation waits.
         limits = [group.count("memory.max"), group.count("memory.high")]
@@ -132,7 +132,7 @@ def _memory_limit(group: Group) -> MemoryLimit | None:
     return MemoryLimit(min(known), left_bytes, group.folder.name)
 
 
-def _quota(group: Group) -> float | None:
+def _quota(group: ControlGroup) -> float | None:
     if group.unified:
         quota, _, period = (_text(group.folder / "cpu.max") or "max").partition(" ")
         return int(quota) / int(period) if quota.isdecimal() and period.isdecimal() else None
@@ -140,13 +140,13 @@ def _quota(group: Group) -> float | None:
     return quota_us / period_us if quota_us is not None and period_us else None
 
 
-def _throttled_s(group: Group) -> float | None:
+def _throttled_s(group: ControlGroup) -> float | None:
     name, unit = ("throttled_usec", MICRO) if group.unified else ("throttled_time", NANO)
     count = group.field("cpu.stat", name)
     return None if count is None else count * unit
 
 
-def _has(group: Group, controller: str) -> bool:
+def _has(group: ControlGroup, controller: str) -> bool:
     """Return whether a group of version 2 has the controller; version 1 may hold it instead."""
     return any(group.folder.glob(f"{controller}.*"))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gputop.backends.cuda.ceilings.steps import Group, Step, run_steps
+from gputop.backends.cuda.ceilings.steps import ProbeGroup, ProbeStep, run_steps
 from gputop.cli.tables.window_lines import ceiling_lines
 from gputop.cli.terminal import Terminal
 from gputop.results.records import Ceiling, Ceilings
@@ -27,15 +27,15 @@ def lose() -> Ceiling:
     raise DeviceLost("the context is gone")
 
 
-def no_memory() -> Iterator[Step]:
-    yield Step("l2_read", lambda: CALL)
+def no_memory() -> Iterator[ProbeStep]:
+    yield ProbeStep("l2_read", lambda: CALL)
     raise UsageError("Not enough device memory for the DRAM probe.")
 
 
-def groups() -> Iterator[Group]:
-    yield "DRAM", [Step("dram_read", lambda: LOAD)]
+def groups() -> Iterator[ProbeGroup]:
+    yield "DRAM", [ProbeStep("dram_read", lambda: LOAD)]
     yield "L2", no_memory()
-    yield "launches", [Step("grid_barrier", fail), Step("empty launches", lambda: [GRAPH, GRAPH])]
+    yield "launches", [ProbeStep("grid_barrier", fail), ProbeStep("empty launches", lambda: [GRAPH, GRAPH])]
 
 
 def test_every_other_probe_is_run() -> None:
@@ -48,7 +48,7 @@ def test_every_other_probe_is_run() -> None:
 
 def test_a_lost_device_ends_it() -> None:
     with pytest.raises(DeviceLost):
-        run_steps([("DRAM", [Step("dram_read", lose), Step("call", lambda: CALL)])], print)
+        run_steps([("DRAM", [ProbeStep("dram_read", lose), ProbeStep("call", lambda: CALL)])], print)
 
 
 def test_what_is_missing_is_said_of_windows_and_by_calibrate() -> None:

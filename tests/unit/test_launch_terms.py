@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.perf.gpu_specs import SM_LIMITS
-from gputop.perf.roofline.feed import sm_read_rate
+from gputop.perf.roofline.l2_feed import sm_read_rate
 from gputop.perf.roofline.launch_terms import Device, LaunchMode, LaunchTerms, launch_terms, pipe_rate
 from gputop.perf.roofline.placement import Footprint, fits, place, place_beside
 from gputop.perf.roofline.reach import reach

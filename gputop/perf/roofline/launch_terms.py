@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gputop.perf.gpu_specs import SmLimits
-from gputop.perf.roofline.feed import sm_read_rate
+from gputop.perf.roofline.l2_feed import sm_read_rate
 from gputop.perf.roofline.peaks import Rates, over
 from gputop.perf.roofline.placement import Placement
 from gputop.plan.launch_shape import CodeFacts, LaunchShape

@@ -22,7 +22,7 @@ from gputop.util.units import UNKNOWN, ratio, whole
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class RowContext:
     """What a cell needs to know beside its row."""
 
     unit: TimeUnit
@@ -42,46 +42,46 @@ class Context:
         return row.phase == self.worst and not self.stale
 
 
-Draw = Callable[[Row, Context], Text]
+Draw = Callable[[Row, RowContext], Text]
 
 
-def _plain(text: str, context: Context, color: str = TEXT) -> Text:
+def _plain(text: str, context: RowContext, color: str = TEXT) -> Text:
     return Text(text, Style(color=FAINT if context.stale or text == UNKNOWN else color))
 
 
-def _phase(row: Row, context: Context) -> Text:
+def _phase(row: Row, context: RowContext) -> Text:
     cell = _plain(row.phase, context)
     if context.is_worst(row):
         cell.stylize(Style(bold=True, color=EXCESS_MOST))
     return cell
 
 
-def _kernel(row: Row, context: Context) -> Text:
+def _kernel(row: Row, context: RowContext) -> Text:
     return _plain(middle_cut(row.kernel or "", context.widths.get("kernel", 20)), context, MUTED)
 
 
-def _time(row: Row, context: Context) -> Text:
+def _time(row: Row, context: RowContext) -> Text:
     cell = _plain(context.unit.write(row.time_s), context)
     if row.status and "unresolved" in row.status:
         return Text.assemble(("~", Style(color=PINNED)), cell)
     return cell
 
 
-def _bar(row: Row, context: Context) -> Text:
+def _bar(row: Row, context: RowContext) -> Text:
     excess = EXCESS_MOST if context.is_worst(row) else EXCESS
     bar = floor_bar(row.time_s, row.floor_s, context.largest_s, context.widths.get("bar", 0), excess)
     return Text(bar.plain, Style(color=FAINT)) if context.stale else bar
 
 
-def _over(row: Row, context: Context) -> Text:
+def _over(row: Row, context: RowContext) -> Text:
     return _plain(ratio(phase_facts.times_floor(row)), context)
 
 
-def _over_reach(row: Row, context: Context) -> Text:
+def _over_reach(row: Row, context: RowContext) -> Text:
     return _plain(ratio(phase_facts.times_reach(row)), context)
 
 
-def _binds(row: Row, context: Context) -> Text:
+def _binds(row: Row, context: RowContext) -> Text:
     if row.binds is None:
         return _plain(UNKNOWN, context)
     mark, said = term_mark(row.binds), binds_words(row)
@@ -93,7 +93,7 @@ def _binds(row: Row, context: Context) -> Text:
     return cell
 
 
-def _delta(row: Row, context: Context) -> Text:
+def _delta(row: Row, context: RowContext) -> Text:
     if row.delta_s is None:
         return _plain(UNKNOWN, context)
     mark = VERDICTS.get(row.verdict or "")
@@ -102,7 +102,7 @@ def _delta(row: Row, context: Context) -> Text:
     return _plain(f"{context.delta_unit.signed(row.delta_s)} {symbol}", context, color)
 
 
-def _ratio(row: Row, context: Context) -> Text:
+def _ratio(row: Row, context: RowContext) -> Text:
     mark = VERDICTS.get(row.verdict or "")
     return _plain(ratio(row.ratio), context, mark.color if mark else MUTED)
 
@@ -220,12 +220,12 @@ def totals_line(state: State, width: int) -> Text:
     return text
 
 
-def _context(state: State, lane: PlanResult, widths: Mapping[str, int]) -> Context:
+def _context(state: State, lane: PlanResult, widths: Mapping[str, int]) -> RowContext:
     rows = phase_facts.phases_of(lane)
     unit = lane_unit(state)
     deltas = [abs(row.delta_s) for row in lane.rows if row.delta_s is not None]
     worst = phase_facts.worst_phase(lane)
-    return Context(
+    return RowContext(
         unit=unit,
         delta_unit=unit.for_values(deltas),
         largest_s=max((row.time_s for row in rows if row.time_s is not None), default=0.0),

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from gputop.backends.cuda.ceilings.steps import Step
+from gputop.backends.cuda.ceilings.steps import ProbeStep
 from gputop.backends.cuda.ceilings.stopwatch import Stamp, Stopwatch
 from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.graph import capture
@@ -48,8 +48,8 @@ class ClusterProbes:
     def offered(self) -> bool:
         return int(self._context.arch) >= FIRST_WITH_PDL
 
-    def steps(self) -> Iterator[Step]:
-        return (Step(f"clusters of {size}", partial(self._of_size, size)) for size in SIZES)
+    def steps(self) -> Iterator[ProbeStep]:
+        return (ProbeStep(f"clusters of {size}", partial(self._of_size, size)) for size in SIZES)
 
     def _launch_s(self, size: int) -> float:
         """Device seconds of one empty launch in a graph of them, in clusters of `size`."""

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from gputop.backends.cuda.ceilings.steps import Step
+from gputop.backends.cuda.ceilings.steps import ProbeStep
 from gputop.backends.cuda.ceilings.stopwatch import NS, Stamp, Stopwatch
 from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.launch import Geometry
@@ -53,8 +53,8 @@ class LatencyProbes:
         self._stamp = Stamp(context)
         self._stopwatch = Stopwatch(context, timer, nvml, self._stamp)
 
-    def steps(self) -> Iterator[Step]:
-        return (Step(probe.name, partial(self._measure, probe)) for probe in LATENCY_PROBES)
+    def steps(self) -> Iterator[ProbeStep]:
+        return (ProbeStep(probe.name, partial(self._measure, probe)) for probe in LATENCY_PROBES)
 
     def _measure(self, probe: LatencyProbe) -> Ceiling:
         window_nodes = self._window_bytes(probe) // probe.stride_bytes

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gputop.backends.cuda.ceilings.steps import Step
+from gputop.backends.cuda.ceilings.steps import ProbeStep
 from gputop.backends.cuda.compiler.cubin import entry_code
 from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.graph import capture
@@ -66,11 +66,11 @@ class LaunchProbes:
         self._buffers: list[Any] = []
         """What the launches of the last chain read and write: they hold addresses only."""
 
-    def steps(self) -> Iterator[Step]:
-        yield Step("empty launches", self._empties)
-        yield Step("dependent launches", self._chains)
-        yield Step("code_fetch", self._code)
-        yield Step("grid_barrier", self._barrier)
+    def steps(self) -> Iterator[ProbeStep]:
+        yield ProbeStep("empty launches", self._empties)
+        yield ProbeStep("dependent launches", self._chains)
+        yield ProbeStep("code_fetch", self._code)
+        yield ProbeStep("grid_barrier", self._barrier)
 
     def _empties(self) -> list[Ceiling]:
         empties = [self._tools.empty()] * LAUNCHES

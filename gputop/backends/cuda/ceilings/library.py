@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gputop.backends.cuda.bind import Libraries
-from gputop.backends.cuda.ceilings.steps import Step
+from gputop.backends.cuda.ceilings.steps import ProbeStep
 from gputop.backends.cuda.libraries.cublas import Gemm
 from gputop.backends.cuda.libraries.cublaslt import LtCall
 from gputop.backends.cuda.runtime.context import Context
@@ -50,8 +50,8 @@ class LibraryProbes:
         self._timer = timer
         self._libraries = libraries
 
-    def steps(self) -> Iterator[Step]:
-        yield Step("library products", self._measure)
+    def steps(self) -> Iterator[ProbeStep]:
+        yield ProbeStep("library products", self._measure)
 
     def _measure(self) -> list[Ceiling]:
         found: dict[str, Ceiling] = {}

@@ -14,13 +14,13 @@ from gputop import __version__
 from gputop.backends.base import Say
 from gputop.backends.cuda.bind import Libraries
 from gputop.backends.cuda.ceilings.cluster import ClusterProbes
-from gputop.backends.cuda.ceilings.feed import FeedProbes
+from gputop.backends.cuda.ceilings.l2_feed import FeedProbes
 from gputop.backends.cuda.ceilings.latency import LatencyProbes
 from gputop.backends.cuda.ceilings.launch import LaunchProbes
 from gputop.backends.cuda.ceilings.library import LibraryProbes
 from gputop.backends.cuda.ceilings.math import MATH_PROBES, PATH_PROBES, MathProbes
 from gputop.backends.cuda.ceilings.memory import MemoryProbes
-from gputop.backends.cuda.ceilings.steps import Group, Step, run_steps
+from gputop.backends.cuda.ceilings.steps import ProbeGroup, ProbeStep, run_steps
 from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.nvml import Nvml, SmClocks
 from gputop.backends.cuda.runtime.utility_kernels import Tools
@@ -95,13 +95,13 @@ class Prober:
             missing=missing,
         )
 
-    def _groups(self) -> Iterator[Group]:
+    def _groups(self) -> Iterator[ProbeGroup]:
         yield "DRAM and L2", self._memory.steps()
         yield "how fast each SM takes bytes from L2", self._feed.steps()
         yield "how long a load takes", self._latency.steps()
         for probes, measure in ((MATH_PROBES, self._math.measure), (PATH_PROBES, self._math.measure_path)):
             for probe in filter(self._math.offered, probes):
-                yield probe.title, [Step(probe.name, partial(measure, probe))]
+                yield probe.title, [ProbeStep(probe.name, partial(measure, probe))]
         if self._clusters.offered:
             yield "clusters", self._clusters.steps()
         yield "what a launch costs", self._launch.steps()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gputop.backends.cuda.ceilings.steps import Step
+from gputop.backends.cuda.ceilings.steps import ProbeStep
 from gputop.backends.cuda.ceilings.stopwatch import Stamp, Stopwatch, best, clock_words
 from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.launch import Geometry, KernelLaunch
@@ -52,15 +52,15 @@ class MemoryProbes:
         self._stamp = Stamp(context)
         self._stopwatch = Stopwatch(context, timer, nvml, self._stamp)
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[ProbeStep]:
         """Return the steps. Their buffers live as long as this object."""
         size = min(LARGEST_BYTES, self._context.free_bytes() // 4) // (1 << 20) * (1 << 20)
         source, target = (self._context.array((size // 4,), np.uint32, "the DRAM probe") for _ in range(2))
         for array in (source, target):
             self._tools.fill_words(array.data.ptr, array.size, NOISE)()
-        yield Step("dram_read", partial(self._read, source, target, size))
-        yield Step("dram_copy", partial(self._copy, source, target, size))
-        yield Step("l2_read", partial(self._l2, source, target))
+        yield ProbeStep("dram_read", partial(self._read, source, target, size))
+        yield ProbeStep("dram_copy", partial(self._copy, source, target, size))
+        yield ProbeStep("l2_read", partial(self._l2, source, target))
 
     def _read(self, source: Any, target: Any, size: int) -> Ceiling:
         small = min(size, WEIGHT_SET_BYTES)

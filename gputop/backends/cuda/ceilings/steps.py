@@ -13,7 +13,7 @@ Probe = Callable[[], Ceiling | list[Ceiling]]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProbeStep:
     """One probe."""
 
     name: str
@@ -21,11 +21,11 @@ class Step:
     probe: Probe
 
 
-Group = tuple[str, Iterable[Step]]
+ProbeGroup = tuple[str, Iterable[ProbeStep]]
 """What is said while its steps run, `DRAM and L2`, and the steps. An iterator may make what they share."""
 
 
-def run_steps(groups: Iterable[Group], say: Say) -> tuple[tuple[Ceiling, ...], tuple[str, ...]]:
+def run_steps(groups: Iterable[ProbeGroup], say: Say) -> tuple[tuple[Ceiling, ...], tuple[str, ...]]:
     """Return what was measured, and what was not with why. DeviceLost ends it: nothing more can be run."""
     items: list[Ceiling] = []
     missing: list[str] = []
@@ -43,7 +43,7 @@ def run_steps(groups: Iterable[Group], say: Say) -> tuple[tuple[Ceiling, ...], t
     return tuple(items), tuple(missing)
 
 
-def _each(title: str, steps: Iterable[Step]) -> Iterator[tuple[str, Probe]]:
+def _each(title: str, steps: Iterable[ProbeStep]) -> Iterator[tuple[str, Probe]]:
     """The steps; if making what they share fails, one step more that says so."""
     try:
         for step in steps:

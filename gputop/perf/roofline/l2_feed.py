@@ -1,6 +1,6 @@
 """What one SM takes from L2, by how many SMs read at once and whether they read the same words.
 
-See `gputop.backends.cuda.ceilings.feed`, which measures the ceilings used here.
+See `gputop.backends.cuda.ceilings.l2_feed`, which measures the ceilings used here.
 """
 
 from __future__ import annotations

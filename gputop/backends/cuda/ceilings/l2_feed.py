@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 
 from gputop.backends.cuda.ceilings.memory import THREADS, golden_stride
-from gputop.backends.cuda.ceilings.steps import Step
+from gputop.backends.cuda.ceilings.steps import ProbeStep
 from gputop.backends.cuda.ceilings.stopwatch import PeakReading, Stamp, Stopwatch
 from gputop.backends.cuda.runtime.context import Context
 from gputop.backends.cuda.runtime.launch import FIRST_WITH_PDL, Geometry, KernelLaunch
@@ -70,14 +70,14 @@ class FeedProbes:
         self._source = context.array((self._bytes // 4,), np.uint32, "the L2 probe")
         tools.fill_words(self._source.data.ptr, self._source.size, NOISE)()
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[ProbeStep]:
         sms = self._context.sm_count
         counts = [*(count for count in SM_COUNTS if count < sms), sms]
         probes = [
             *((f"l2_read_{count}", count, 1) for count in counts[:-1]),
             *((f"l2_panel_{count}", count, PANEL_SMS) for count in counts if count >= PANEL_SMS),
         ]
-        return (Step(name, partial(self._best, name, count, group)) for name, count, group in probes)
+        return (ProbeStep(name, partial(self._best, name, count, group)) for name, count, group in probes)
 
     def _best(self, name: str, blocks: int, group: int) -> Ceiling:
         ways = [way for way in WAYS if int(self._context.arch) >= way.least_arch]
