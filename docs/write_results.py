@@ -1,4 +1,4 @@
-"""Writes the results in README.md, and docs/model.md, from recordings: `make results`.
+"""Writes the results in README.md, docs/model.md and docs/proofs.md, from what was measured: `make results`.
 
     python -m docs.write_results [RECORDING...]
 
@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks.proofs.evidence import read_evidence
+from benchmarks.proofs.page import proofs_page
 from docs.model import markdown_row, model_page
 from gputop.cli.batch_sweep import rate
 from gputop.cli.tables.ladder_lines import hit_word, other_sites, prediction_words, score_lines
@@ -79,7 +81,10 @@ def main(argv: Sequence[str]) -> int:
         print(f"write_results: {error}", file=sys.stderr)
         return error.exit_code
     readme.write_text(text, encoding="utf-8")
-    (ROOT / "docs" / "model.md").write_text(model_page(kept), encoding="utf-8")
+    docs = ROOT / "docs"
+    (docs / "model.md").write_text(model_page(kept), encoding="utf-8")
+    if proofs := read_evidence(docs / "proofs.json"):
+        (docs / "proofs.md").write_text(proofs_page(proofs), encoding="utf-8")
     return 0
 
 

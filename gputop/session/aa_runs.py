@@ -37,9 +37,9 @@ def copies_for_pair(
     held = [pinned.lane, current.lane]
     while len(held) < 2 + wanted:
         if not bench.lanes.room_for(plan):
-            return _lanes(held[2:]), ("A/A floor: no memory for more copies of the pinned plan",)
+            return _lanes(held[2:], pinned), ("A/A floor: no memory for more copies of the pinned plan",)
         held.append(bench.lanes.get(plan, say, copy=f"A/A {len(held)}", held=held))
-    return _lanes(held[2:]), ()
+    return _lanes(held[2:], pinned), ()
 
 
 def copies_for_ladder(
@@ -56,7 +56,7 @@ def copies_for_ladder(
         if pass_s > LONG_PASS_S or not bench.lanes.room_for(plan):
             continue
         held.append(bench.lanes.get(plan, say, copy="A/A", held=held))
-        found += [(rung, copy) for copy in _lanes(held[-1:])]
+        found += [(rung, copy) for copy in _lanes(held[-1:], rung)]
     return found
 
 
@@ -89,5 +89,5 @@ def unknown_floor(noise: NoiseFloors, word: str) -> tuple[str, ...]:
     return (f"A/A floor: no copy of {word} was measured, {stands_in} stands in",)
 
 
-def _lanes(copies: list[PreparedLane]) -> list[LaneSamples]:
-    return [LaneSamples(copy) for copy in copies if copy.gate.ok]
+def _lanes(copies: list[PreparedLane], original: LaneSamples) -> list[LaneSamples]:
+    return [LaneSamples(copy, original.sample_s) for copy in copies if copy.gate.ok]

@@ -18,6 +18,8 @@ FEWEST_PASSES = 2
 """Of a sample where not even one round of `LEAST_PASSES` a lane fits into the time asked for."""
 SAMPLE_S = 0.008
 """A sample of a short pass takes at least this long: the timer's own step must not show."""
+SHORT_SAMPLE_S = 0.004
+"""The same where whole passes alone are timed, in many windows."""
 MOST_PASSES = 200
 PHASE_PASSES = 5
 """Most passes behind one sample of a phase: short phases are noisy one pass at a time."""
@@ -41,6 +43,8 @@ class LaneSamples:
     """What a lane gave in one window, sample by sample; seconds per pass."""
 
     lane: PreparedLane
+    sample_s: float = SAMPLE_S
+    """How long a sample's passes take at least."""
     passes: int = LEAST_PASSES
     device_s: list[float] = field(default_factory=list)
     wall_s: list[float] = field(default_factory=list)
@@ -161,7 +165,7 @@ def _tried_s(lane: PreparedLane) -> float:
         # The lane's own time of a pass is a poisoned one's, and samples are of more passes than that.
         passes = few = _passes(lane.sample_pass(passes).wall_s)
     start = perf_counter()
-    _sample(LaneSamples(lane, few), split=True)
+    _sample(LaneSamples(lane, passes=few), split=True)
     return (perf_counter() - start) * (passes + _phase_passes(passes)) / (few + _phase_passes(few))
 
 
@@ -170,15 +174,15 @@ def _warm_up(lane: LaneSamples, stop: Stop) -> None:
     pass_s, spent_s = lane.lane.pass_s, 0.0
     while LEAST_PASSES * pass_s < WARM_UP_S and spent_s < WARM_UP_S and not stop():
         start = perf_counter()
-        before_s, pass_s = pass_s, lane.lane.sample_pass(_passes(pass_s)).wall_s
+        before_s, pass_s = pass_s, lane.lane.sample_pass(_passes(pass_s, lane.sample_s)).wall_s
         spent_s += perf_counter() - start
         if abs(pass_s / before_s - 1) < STEADY:
             break
-    lane.passes = _passes(pass_s)
+    lane.passes = _passes(pass_s, lane.sample_s)
 
 
-def _passes(pass_s: float) -> int:
-    return min(MOST_PASSES, max(LEAST_PASSES, math.ceil(SAMPLE_S / pass_s) + 1))
+def _passes(pass_s: float, sample_s: float = SAMPLE_S) -> int:
+    return min(MOST_PASSES, max(LEAST_PASSES, math.ceil(sample_s / pass_s) + 1))
 
 
 def _phase_passes(passes: int) -> int:

@@ -154,6 +154,7 @@ class Session:
         aa: bool = False,
         check_phases: bool = False,
         first_look: bool = False,
+        whole: bool = False,
         stop: Stop = _never,
         say: Say = _silent,
     ) -> Window:
@@ -162,11 +163,12 @@ class Session:
         `aa` pairs the current plan with an independently prepared copy of itself. `seconds` is the
         longest time to sample; by default a comparison goes on until its interval can be known.
         A `first_look` waits for no advice and no ceilings: where none are known its rows have no floors.
+        `whole` times whole passes alone, in short samples: for many windows of a pair one after the other.
         `stop` is asked between samples. A plan that fails its gate has no times.
         """
         plan = self._bench.resolve(current)
         other = plan if aa else pinned and self._bench.resolve(pinned)
-        order = WindowRequest(plan, other or None, seconds, check_phases, first_look)
+        order = WindowRequest(plan, other or None, seconds, check_phases, first_look, whole)
         return measure_window(self._bench, order, stop, say)
 
     def measure_ladder(

@@ -20,7 +20,15 @@ from gputop.session.cost_model import Machine
 from gputop.session.prepared_plans import PreparedLane
 from gputop.session.progress import ratio_so_far
 from gputop.session.rows import NO_CEILINGS, WindowContext, host_bound, lane_rows
-from gputop.session.sampling import GATE_FAILED, LaneSamples, Stop, sample_lanes, still_right
+from gputop.session.sampling import (
+    GATE_FAILED,
+    SAMPLE_S,
+    SHORT_SAMPLE_S,
+    LaneSamples,
+    Stop,
+    sample_lanes,
+    still_right,
+)
 
 Role = Literal["current", "pinned"]
 
@@ -41,6 +49,13 @@ class WindowRequest:
     check_phases: bool
     first_look: bool = False
     """Leave ceilings that are still to be measured, and the advice, to a later window."""
+    whole: bool = False
+    """Time whole passes alone, in short samples, and of a first look's facts: for many windows in turn."""
+
+    @property
+    def asks_ceilings(self) -> bool:
+        """Return whether its rows are to hold floors, and its words advice."""
+        return not (self.first_look or self.whole)
 
 
 def measure_window(bench: SessionContext, order: WindowRequest, stop: Stop, say: Say) -> Window:
@@ -56,10 +71,11 @@ def _measure(bench: SessionContext, order: WindowRequest, stop: Stop, say: Say) 
     bench.windows += 1
     bench.noise.begin_window()
     lanes = _prepare(bench, order, say)
-    sampled = {role: LaneSamples(lane) for role, lane in lanes.items() if lane.gate.ok}
+    sample_s = SHORT_SAMPLE_S if order.whole else SAMPLE_S
+    sampled = {role: LaneSamples(lane, sample_s) for role, lane in lanes.items() if lane.gate.ok}
     watch = interference.Watch(bench.backend)
     time_utc, start = datetime.now(UTC).isoformat(timespec="seconds"), perf_counter()
-    stopped_because, comparison, notes = _sample(bench, sampled, order.seconds, stop, say)
+    stopped_because, comparison, notes = _sample(bench, sampled, order, stop, say)
     seconds = perf_counter() - start
     sampled = {role: lane for role, lane in sampled.items() if lane.lane.gate.ok}
     health, disturbance = watch.end()
@@ -77,8 +93,8 @@ def _measure(bench: SessionContext, order: WindowRequest, stop: Stop, say: Say) 
     rows: dict[Role, tuple[Row, ...]] = {}
     advice = ""
     if sampled:
-        machine = bench.machine(say, health, measure=not order.first_look)
-        rows, advice = _read(bench, sampled, comparison, occasion, machine, advise=not order.first_look)
+        machine = bench.machine(say, health, measure=order.asks_ceilings)
+        rows, advice = _read(bench, sampled, comparison, occasion, machine, advise=order.asks_ceilings)
         notes = (*notes, *_untrusted(machine.ceilings))
     return Window(
         number=bench.windows,
@@ -119,11 +135,12 @@ def _one_pass(order: WindowRequest) -> tuple[str, ...]:
 
 
 def _sample(
-    bench: SessionContext, sampled: Mapping[Role, LaneSamples], seconds: float | None, stop: Stop, say: Say
+    bench: SessionContext, sampled: Mapping[Role, LaneSamples], order: WindowRequest, stop: Stop, say: Say
 ) -> tuple[str, Comparison | None, tuple[str, ...]]:
     """Return why the window ended, the comparison of two plans whose gates hold to the end, and notes."""
+    seconds, phase_rounds = order.seconds, 0 if order.whole else None
     if "pinned" not in sampled or "current" not in sampled:
-        ended = _sample_alone(sampled, ALONE_S if seconds is None else seconds, stop, say)
+        ended = _sample_alone(sampled, ALONE_S if seconds is None else seconds, phase_rounds, stop, say)
         still_right(bench.lanes, sampled.values(), say)
         return ended, None, ()
     pinned, current = sampled["pinned"], sampled["current"]
@@ -144,10 +161,11 @@ def _sample(
     stopped_because = sample_lanes(
         (pinned, current, *copies),
         budget_s=PAIRED_S if seconds is None else seconds,
-        least_rounds=paired_stats.MIN_ROUNDS if seconds is None else 1,
+        least_rounds=_least_rounds(order),
         enough=enough,
         stop=stop,
         say=say,
+        phase_rounds=phase_rounds,
         so_far=lambda: ratio_so_far(paired_stats.paired(pinned.device_s, current.device_s)),
     )
     if not still_right(bench.lanes, sampled.values(), say):
@@ -160,7 +178,16 @@ def _sample(
     return stopped_because, comparison, notes
 
 
-def _sample_alone(sampled: Mapping[Role, LaneSamples], budget_s: float, stop: Stop, say: Say) -> str:
+def _least_rounds(order: WindowRequest) -> int:
+    """Return the rounds that a comparison gets whatever they take; whole passes have to allow SAME."""
+    if order.whole:
+        return verdicts.MIN_ROUNDS_TO_STOP
+    return paired_stats.MIN_ROUNDS if order.seconds is None else 1
+
+
+def _sample_alone(
+    sampled: Mapping[Role, LaneSamples], budget_s: float, phase_rounds: int | None, stop: Stop, say: Say
+) -> str:
     """The lane whose gate passed."""
     if not sampled:
         return GATE_FAILED
@@ -169,7 +196,15 @@ def _sample_alone(sampled: Mapping[Role, LaneSamples], budget_s: float, stop: St
     def enough() -> str:
         return "one plan: spread narrow enough" if paired_stats.enough_for_one(lane.device_s) else ""
 
-    return sample_lanes((lane,), budget_s=budget_s, least_rounds=1, enough=enough, stop=stop, say=say)
+    return sample_lanes(
+        (lane,),
+        budget_s=budget_s,
+        least_rounds=1,
+        enough=enough,
+        stop=stop,
+        say=say,
+        phase_rounds=phase_rounds,
+    )
 
 
 def _read(

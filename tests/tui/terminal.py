@@ -115,6 +115,12 @@ class Program:
     def press(self, keys: str) -> None:
         os.write(self._ours, keys.encode())
 
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the terminal another size, as a window that is dragged does; all of it is to be drawn anew."""
+        self.screen = Screen(columns, rows)
+        fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.process.send_signal(signal.SIGWINCH)
+
     def answer_s(self, keys: str, quiet_s: float) -> float | None:
         """Press keys; return how long until it had written all that it answers, None if it wrote nothing.
 
