@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.proofs.evidence import Evidence, Measured, measured_of
 from benchmarks.proofs.setting import Setting
-from benchmarks.proofs.windows import found, pairs
+from benchmarks.proofs.windows import ALONE_S, found, pairs
 from gputop.plan.plan_string import parse_word
 from gputop.plan.types import Layout
 from gputop.planner.own_kernels.template import template_files
@@ -97,9 +97,8 @@ def spin(setting: Setting, kept: Evidence) -> Iterator[Measured]:
         folder = Path(name)
         write_kernels(folder, setting.backend, subjects.layout, {})
         with setting.session(folder) as session:
-            (alone,) = found(
-                measured_of("", session.measure(plain, seconds=1.0, whole=True, say=setting.say))
-            )
+            window = session.measure(plain, seconds=ALONE_S, whole=True, say=setting.say)
+            (alone,) = found(measured_of("", window))
         waits_ns = {each: round(each.share * alone.device_s * 1e9) for each in (LARGE, SMALL)}
         names = {each: f"{PLAIN}_waits_{wait_ns}" for each, wait_ns in waits_ns.items()}
         by_name = {names[each]: wait_ns for each, wait_ns in waits_ns.items()}
