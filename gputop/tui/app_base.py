@@ -16,6 +16,7 @@ from textual.app import App
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
+from textual.theme import Theme
 from textual.timer import Timer
 
 from gputop.ipc.conversation import Conversation
@@ -27,7 +28,7 @@ from gputop.tui.settings import Settings, SettingsFile
 from gputop.tui.state import State
 from gputop.tui.terminal_driver import TerminalDriver, TerminalGone
 from gputop.tui.theme_filter import FewColorsFilter, TintFilter
-from gputop.tui.themes import THEME_NAMES, THEMES, ThemeName, theme_id
+from gputop.tui.themes import OWN_THEMES, THEME_NAMES, THEMES, ThemeName, theme_id
 from gputop.util import signals
 from gputop.util.printable import printable_lines
 
@@ -127,6 +128,10 @@ class AppBase(App[int]):
         self._sampler.finish()
 
     # Colours
+
+    def get_theme(self, theme_name: str) -> Theme | None:
+        """Return our own theme at once: the base class copies all it has for every line that is drawn."""
+        return OWN_THEMES.get(theme_name) or super().get_theme(theme_name)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return our own variables: the style sheet is read before a theme of ours is on."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -66,6 +69,24 @@ def time_unit(values_s: Iterable[float | None]) -> TimeUnit:
         return TimeUnit("µs", 1e6, 1)
     decimals = 3 if largest_s < 0.1 else 2 if largest_s < 1 else 1
     return TimeUnit("ms", 1e3, decimals)
+
+
+Cell = tuple[str, str]
+"""A character and its colour; no colour: the terminal's own."""
+
+
+@lru_cache(maxsize=256)
+def ink(color: str, bold: bool = False) -> Style:
+    """Return the style of a colour: made once, as a chart has one for every cell."""
+    return Style(color=color or None, bold=bold)
+
+
+def text_of_cells(cells: Iterable[Cell]) -> Text:
+    """Return cells as text, those of one colour in one piece."""
+    text = Text(no_wrap=True)
+    for color, run in groupby(cells, key=itemgetter(1)):
+        text.append("".join(char for char, _ in run), ink(color))
+    return text
 
 
 def fitted(cell: str | Text, width: int, right: bool = False) -> Text:

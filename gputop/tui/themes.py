@@ -50,3 +50,5 @@ def _theme(name: ThemeName) -> Theme:
 
 
 THEMES = {name: _theme(name) for name in THEME_NAMES}
+OWN_THEMES = {theme.name: theme for theme in THEMES.values()}
+"""By the name that Textual knows them by."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import events, on
@@ -92,6 +93,8 @@ class MainScreen(Screen[None]):
         self._words = 1
         """Lines that verdict and advice share."""
         self._composed = False
+        self._tabled: State | None = None
+        """The state that the tables show, without what is not theirs."""
         self._front = "phases"
         """Which pane a narrow terminal shows."""
         self._whole = ""
@@ -172,8 +175,11 @@ class MainScreen(Screen[None]):
             self._divide()
 
     def _show_panes(self, state: State, first_rows: bool) -> None:
-        for table in self.query(KeyedTable):
-            table.show(state)
+        tabled = replace(state, site=None, view_name="phases", notice="", doing="", trouble="", whatif=None)
+        if tabled != self._tabled:
+            self._tabled = tabled
+            for table in self.query(KeyedTable):
+                table.show(state)
         if first_rows and state.current is not None:
             self._table("ladder").highlight(state.current.rung)
         failed = failure(state)
@@ -238,6 +244,7 @@ class MainScreen(Screen[None]):
         # Frame and padding of a roomy pane, on both sides.
         inset = 4 if roomy else 0
         right = width if narrow else width - left - MARGIN
+        self._tabled = None
         self._table("ladder").fit_columns(left - inset)
         toggles = layout.TOGGLES_WIDTH if not narrow else width // 2
         self._pane("toggles").styles.width = toggles

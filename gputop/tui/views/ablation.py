@@ -10,7 +10,7 @@ from rich.style import Style
 from rich.text import Text
 
 from gputop.tui.forecast import forecasts_of, ratio_words
-from gputop.tui.format import middle_cut
+from gputop.tui.format import middle_cut, text_of_cells
 from gputop.tui.palette import FAINT, MUTED, TEXT, VERDICTS
 from gputop.tui.state import State
 from gputop.tui.steps import Step, measured_steps, same_question
@@ -111,7 +111,4 @@ def _whisker(axis: Axis, gain: Interval, aa_floor: float | None, color: str, cel
         drawn[first], drawn[last] = "├", "┤"
     at = axis.column(gain.value or 1.0)
     drawn[at], colors[at] = point, color
-    text = Text()
-    for cell, tint in zip(drawn, colors, strict=True):
-        text.append(cell, Style(color=tint))
-    return text
+    return text_of_cells(zip(drawn, colors, strict=True))

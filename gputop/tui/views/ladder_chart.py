@@ -13,6 +13,7 @@ from textual.binding import BindingType
 from gputop.results import phase_facts
 from gputop.results.ladder import Ladder, LadderEntry
 from gputop.tui.actions import bindings_of
+from gputop.tui.format import text_of_cells
 from gputop.tui.palette import BAD, CURRENT, FAINT, FLOOR, GOOD, MUTED, PINNED, TEXT, VERDICTS
 from gputop.tui.state import State, View
 from gputop.tui.views.pane import ViewPane
@@ -119,8 +120,7 @@ def _line(
         slower = before_s is not None and own_s > before_s
         cells[at] = "○" if entry.kind != "ladder" else "▪" if slower else "●"
         styles[at] = color
-    for i, cell in enumerate(cells):
-        line.append(cell, Style(color=styles.get(i, FAINT)))
+    line.append_text(text_of_cells((cell, styles.get(i, FAINT)) for i, cell in enumerate(cells)))
     failed = not entry.gate.ok
     time = "FAIL" if failed else seconds(own_s)
     line.append(f"{time:>{TIME_WIDTH}}", Style(color=BAD if failed else TEXT))

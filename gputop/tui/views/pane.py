@@ -35,6 +35,8 @@ class ViewPane(VerticalScroll):
         super().__init__(id=f"view-{self.view}", classes="view")
         self._state = State()
         self._body = CachedStatic()
+        self._room = (0, 0)
+        """Width and height that the body was drawn for."""
 
     def compose(self) -> ComposeResult:
         yield self._body
@@ -43,6 +45,7 @@ class ViewPane(VerticalScroll):
         """Draw the state in the room that there is."""
         self._state = state
         width, height = self.content_size
+        self._room = width, height
         if width <= 0 or height <= 0:
             return
         text = self.draw(state, width, height)
@@ -59,4 +62,5 @@ class ViewPane(VerticalScroll):
         return ""
 
     def on_resize(self) -> None:
-        self.show(self._state)
+        if tuple(self.content_size) != self._room:
+            self.show(self._state)

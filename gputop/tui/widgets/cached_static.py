@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from rich.text import Text
 from textual.widgets import Static
 
@@ -11,6 +13,8 @@ from gputop.tui.format import same
 class CachedStatic(Static):
     """Drawn anew only when its text differs, and laid out anew only when its number of lines does."""
 
+    fills: ClassVar[bool] = False
+    """Whether its height is given, whatever it holds."""
     _shown: Text | None = None
 
     def put(self, text: Text) -> None:
@@ -19,4 +23,4 @@ class CachedStatic(Static):
             return
         self._shown = text
         grown = before is None or text.plain.count("\n") != before.plain.count("\n")
-        self.update(text, layout=grown)
+        self.update(text, layout=grown and not self.fills)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import log
+from typing import ClassVar
 
 from rich.style import Style
 from rich.text import Text
@@ -183,6 +184,8 @@ def history_line(state: State, row: Row, width: int) -> str:
 
 class DetailView(CachedStatic):
     """Fills the room below the phases."""
+
+    fills: ClassVar[bool] = True
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)

@@ -70,6 +70,9 @@ class KeyedTable(DataTable[Text]):
         self._cells: dict[str, Cells] = {}
         self._drawn: dict[str, tuple[Text, ...]] = {}
         self._labels: dict[str, str] = {}
+        self._looks = ("", False)
+        """Theme and focus that the cells were drawn for."""
+        self._width_before = 0
         self._width = 0
         self._wanted: str | None = None
         """The row under the cursor before the rows went away: the cursor returns to it with them."""
@@ -172,7 +175,23 @@ class KeyedTable(DataTable[Text]):
             fitted(cells.get(item.column.key, ""), item.width, item.column.right) for item in self._fitted
         )
 
+    def notify_style_update(self) -> None:
+        """Forget drawn cells for another theme or focus only, on which alone their colours depend.
+
+        The base class forgets them whenever focus moves anywhere near, and draws every cell anew.
+        """
+        looks = self.app.theme, self.has_focus
+        if looks != self._looks:
+            self._looks = looks
+            super().notify_style_update()
+        else:
+            super(DataTable, self).notify_style_update()
+
     def on_resize(self, event: events.Resize) -> None:
+        if event.size.width == self._width_before:
+            # The base class draws every cell anew, which another height asks of none.
+            event.prevent_default()
+        self._width_before = event.size.width
         self.post_message(self.Fits(self))
         if event.size.height and self.cursor_row < self.row_count:
             # A pane that shrinks cuts rows off at its end, the highlighted one among them.

@@ -47,6 +47,9 @@ class Pane(Vertical):
 
     def count_rows(self) -> None:
         """Show or hide the count of rows, by the room there is."""
+        if not self.content_size.height:
+            # Hidden: what stood there stands there again when it is shown.
+            return
         room = self.content_size.height - self._beside_rows
         rows = self.table.row_count
         # In the only line there is, a row says more than a count.
