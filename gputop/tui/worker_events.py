@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 from typing import Any
 
@@ -76,6 +77,8 @@ class WorkerEvents(AppBase):
         self._set_state(
             state_events.recording_ready(self.state, kept.windows, kept.header.ceilings, kept.batches)
         )
+        # It stays while it is shown: to look through all of it for garbage would hold up a key for 0.1 s.
+        gc.freeze()
 
     def on_forecasts_ready(self, message: ForecastsReady) -> None:
         self._set_state(state_events.forecasts_ready(self.state, message.forecasts))

@@ -99,15 +99,15 @@ class Geometry:
     def _box(self) -> tuple[int, int, int, int]:
         """Left, top, width and height of the plane in cells."""
         left = Y_TICK_WIDTH + 1
-        return left, 1, max(2, self.width - left - 1), max(2, self.height - 4)
+        return left, 1, max(2, self.width - left - 1), max(2, self.height - 3)
 
     def cell(self, x: float, y: float) -> tuple[int, int]:
         """Return the cell of a point given by its logarithms."""
         left, top, width, height = self._box
         (x0, x1), (y0, y1) = self.limits.x, self.limits.y
         return (
-            left + round((x - x0) / (x1 - x0) * (width - 1)),
-            top + round((1 - (y - y0) / (y1 - y0)) * (height - 1)),
+            left + floor((x - x0) / (x1 - x0) * (width - 1) + 0.5),
+            top + height - 1 - floor((y - y0) / (y1 - y0) * (height - 1) + 0.5),
         )
 
     def data(self, column: int, line: int) -> tuple[float, float]:
