@@ -34,7 +34,8 @@ def test_a_cell_is_where_the_library_draws_that_point(width: int, height: int) -
     area = Limits((-1.0, 3.0), (9.0, 14.98))
     geometry, figure = Geometry(width, height, area), library().figure
     for step in range(1, 20, 3):
-        x, y = (low + step / 20 * (high - low) for low, high in (area.x, area.y))
+        # None of these lies half way between two cells.
+        x, y = (low + step / 20.3 * (high - low) for low, high in (area.x, area.y))
         figure.clear()
         figure.plot_size(width, height)
         for axis, (low, high) in (("x", area.x), ("y", area.y)):
