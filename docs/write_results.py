@@ -1,4 +1,4 @@
-"""Writes the results in README.md, docs/model.md and docs/proofs.md, from what was measured: `make results`.
+"""Writes the results in README.md and the pages of docs/ that hold measured figures: `make results`.
 
     python -m docs.write_results [RECORDING...]
 
@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks.counters.counted_file import read_counted_file
+from benchmarks.counters.page import counters_page
 from benchmarks.proofs.evidence import read_evidence
 from benchmarks.proofs.page import proofs_page
 from docs.model import markdown_row, model_page
@@ -83,6 +85,9 @@ def main(argv: Sequence[str]) -> int:
     readme.write_text(text, encoding="utf-8")
     docs = ROOT / "docs"
     (docs / "model.md").write_text(model_page(kept), encoding="utf-8")
+    if counted := read_counted_file(docs / "counters.json"):
+        page = counters_page(counted, dict(zip(kept, recordings, strict=True)))
+        (docs / "counters.md").write_text(page, encoding="utf-8")
     if proofs := read_evidence(docs / "proofs.json"):
         (docs / "proofs.md").write_text(proofs_page(proofs), encoding="utf-8")
     return 0
