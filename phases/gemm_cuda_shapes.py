@@ -50,6 +50,8 @@ class Tiles:
     w_shared_by: int = 1
     early: bool = False
     """Weights set out for shared memory before the launch ahead has ended."""
+    early_steps: int | None = None
+    """Those of so many steps, where it is not all that shared memory holds."""
     prefetches: bool = False
     """They set out for L2 then, all of a block's."""
     exchange: Exchange = "none"
@@ -76,6 +78,7 @@ class Tiles:
         shared_bytes = self._shared_bytes(a_bytes + w_bytes, part_inner, threads // 32)
         read_w_bytes = w_bytes / self.w_shared_by
         held = min(1.0, self.stages / steps)
+        early = held if self.early_steps is None else min(held, self.early_steps / steps)
         in_memory = task.splits > 1 and self.exchange != "cluster"
         in_cluster = task.splits > 1 and self.exchange == "cluster"
         return LaunchShape(
@@ -92,7 +95,7 @@ class Tiles:
             pipe=self.pipe,
             flops=2.0 * multiplied_rows * across * tile_columns * inner,
             read_bytes=a_bytes / self.a_shared_by + read_w_bytes,
-            early_bytes=read_w_bytes * held if self.early else 0.0,
+            early_bytes=read_w_bytes * early if self.early else 0.0,
             prefetched_bytes=read_w_bytes if self.prefetches else 0.0,
             distinct_bytes=float(self.element_bytes * (rows + columns) * inner),
             written_bytes=float(WORD_BYTES * task.splits if in_memory else self.element_bytes)

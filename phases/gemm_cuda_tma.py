@@ -42,6 +42,8 @@ BEHIND_TILES_BYTES = 4096
 """Room for barriers and rows' moments behind the tiles."""
 AHEAD = {"qkv": ("w1", 0), "wo": ("w2", 0), "w1": ("wqkv", 1), "w2": ("wo", 1)}
 """Phase -> the weight of the product after the next one, and how many layers on: it is prefetched."""
+PACED_AHEAD = {"qkv": ("wo", 0), "wo": ("w1", 0), "w1": ("w2", 0), "w2": ("wqkv", 1)}
+"""The same for paced tiles, which prefetch later: the next product's weight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +94,15 @@ class TmaTile:
     """Tiles one below the other that share the copies of their weights."""
     column_blocks: int = 1
     """Tiles side by side that share the copies of their activations."""
+    early: int | None = None
+    """Pieces of weights that come before the launch ahead has ended, if fewer than have a slot: a paced tile."""
 
     @property
     def label(self) -> str:
         shared = (
             f"_{self.row_blocks}x{self.column_blocks}" if self.row_blocks * self.column_blocks > 1 else ""
         )
-        return f"{self.columns}_{self.splits}{shared}"
+        return f"{self.columns}_{self.splits}{shared}{'' if self.early is None else '_paced'}"
 
     @property
     def cluster(self) -> int:
@@ -124,6 +128,8 @@ TILES = (
     TmaTile(56, 4, 6, 8),
     TmaTile(112, 8, 6, 4),
     TmaTile(112, 8, 6, 4, 2, 1),
+    TmaTile(24, 2, 6, 6, early=2),
+    TmaTile(112, 8, 6, 4, early=2),
 )
 
 
@@ -135,7 +141,7 @@ def _arguments(
     assert isinstance(w, WeightView)
     site, fused = task.site, plan.fused_stores
     kept = residual if fused else None
-    ahead = _weight_ahead(task, dims)
+    ahead = _weight_ahead(tile, task, dims)
 
     def tensor_map(operand: View | WeightView, rows: int, box_rows: int) -> TensorMap:
         sizes = (of.chunk, rows, site.inner // of.chunk)
@@ -160,11 +166,12 @@ def _arguments(
     )
 
 
-def _weight_ahead(task: Task, dims: Dims) -> WeightView | None:
+def _weight_ahead(tile: TmaTile, task: Task, dims: Dims) -> WeightView | None:
     """The whole weight that is prefetched while the task runs; None behind the last layer."""
-    if task.site.phase not in AHEAD:
+    ahead = AHEAD if tile.early is None else PACED_AHEAD
+    if task.site.phase not in ahead:
         return None
-    name, layers_on = AHEAD[task.site.phase]
+    name, layers_on = ahead[task.site.phase]
     layer = task.layer + layers_on
     if layer >= dims.layers:
         return None
@@ -212,8 +219,8 @@ def tile_limits(of: Elements, tile: TmaTile, task: Task, plan: Plan, dims: Dims)
 
 
 def _asks(of: Elements, tile: TmaTile) -> Tiles:
-    """Two warpgroups take pieces in turn; copies set out as far as shared memory holds them, weights at
-    once.
+    """Two warpgroups take pieces in turn; copies set out as far as shared memory holds them, weights before
+    the launch ahead has ended.
     """
     return Tiles(
         (ROWS, tile.columns, of.depth),
@@ -226,6 +233,7 @@ def _asks(of: Elements, tile: TmaTile) -> Tiles:
         a_shared_by=tile.column_blocks,
         w_shared_by=tile.row_blocks,
         early=True,
+        early_steps=tile.early,
         exchange="cluster",
     )
 
@@ -242,7 +250,7 @@ def tile_shapes(
     """Each launch with the weight that it prefetches for a later product."""
     part = replace(parts(task, plan, dims)[0], splits=tile.splits)
     found = shapes(launches, part, entry, _asks(of, tile), fused=plan.fused_stores)
-    weight = _weight_ahead(task, dims)
+    weight = _weight_ahead(tile, task, dims)
     if weight is None:
         return found
     ahead = WeightAhead(weight.tensor, float(_lines_ahead(of, weight) * LINE_BYTES))
@@ -250,6 +258,10 @@ def tile_shapes(
         replace(shape, ahead=(ahead,)) if launch.entry == entry else shape
         for launch, shape in zip(launches, found, strict=True)
     )
+
+
+def _when(tile: TmaTile) -> str:
+    return "weights" if tile.early is None else f"{tile.early} pieces of weights"
 
 
 def product_kernel(of: Elements, tile: TmaTile) -> Kernel:
@@ -263,7 +275,7 @@ def product_kernel(of: Elements, tile: TmaTile) -> Kernel:
     return Kernel(
         name=name,
         backend="cuda",
-        idea=f"64x{tile.columns} tiles by bulk copies, weights before the launch ahead ends, both operands "
+        idea=f"64x{tile.columns} tiles by bulk copies, {_when(tile)} before the launch ahead ends, both operands "
         f"of wgmma in shared memory{shared}.",
         covers=COVERS,
         entries=(name,),

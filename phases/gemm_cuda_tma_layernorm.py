@@ -28,6 +28,8 @@ LAYERNORM_TILES = (
     TmaTile(96, 2, 4, 6),
     TmaTile(104, 2, 4, 6, 2, 1),
     TmaTile(104, 2, 4, 6, 2, 2),
+    TmaTile(72, 2, 6, 6, early=2),
+    TmaTile(96, 2, 4, 6, early=2),
 )
 
 

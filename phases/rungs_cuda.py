@@ -413,6 +413,33 @@ RUNGS = (
         ),
         prediction=Prediction(1.04, 1.03, 1.05, "phase table"),
     ),
+    Rung(
+        id="paced",
+        number=33,
+        backend="cuda",
+        idea="Copies in the order they are needed in: two pieces of weights early, the next product's behind all.",
+        before="attention-tma",
+        use=(
+            ("ln1", "gemm_tma_ln1_72_2_paced"),
+            ("wo", "gemm_tma_24_2_paced"),
+            ("wo@1", "gemm_one_row_k_major_2"),
+            ("ln2", "gemm_tma_ln2_96_2_paced"),
+            ("ln2@1", ROW_LAYERNORM),
+            ("w1@1", "gemm_one_row_k_major"),
+            ("w2", "gemm_tma_112_8_paced"),
+            ("w2@1", "gemm_one_row_k_major_4"),
+        ),
+        prediction=Prediction(1.04, 1.0, 1.06, "phase table"),
+    ),
+    Rung(
+        id="one-row-layernorms",
+        number=34,
+        backend="cuda",
+        idea="The last token's layernorms in the one-row products after them: two launches less at the end.",
+        before="paced",
+        use=(("ln2@1", "gemm_tma_ln2_96_2_paced"), ("lnf", "gemm_one_row_lnf")),
+        prediction=Prediction(1.007, 1.0, 1.012, "phase table"),
+    ),
     # Forecast for the 12-layer model at batch 1 on an H200, from the terms of `attention-tma` (324 us). A
     # product's copies and wgmma halve; its boundary, first copy and store stay. A layer of 23 us takes 16:
     #   qkv 4.6 to 3.2, wo 3.4 to 2.4, w1 5.2 to 3.4, w2 5.6 to 3.9, attention 4.3 to 3.4.

@@ -11,11 +11,11 @@
 // arch: 90a
 #include "tma_gemm.cuh"
 
-#define TMA_BF16(name, columns, splits, row_blocks, column_blocks, a_slots, w_slots, normalise)                \
-    extern "C" __global__ void __launch_bounds__(tma_gemm::THREADS, 1)                                         \
-        name(const __grid_constant__ TmaGemmArgs<Bf16> args) {                                                 \
-        run_tma_gemm<                                                                                          \
-            TmaGemm<Bf16, columns, splits, row_blocks, column_blocks, a_slots, w_slots, normalise>>(args);     \
+#define TMA_BF16(name, columns, splits, row_blocks, column_blocks, a_slots, w_slots, normalise)                       \
+    extern "C" __global__ void __launch_bounds__(tma_gemm::THREADS, 1)                                                \
+        name(const __grid_constant__ TmaGemmArgs<Bf16> args) {                                                        \
+        run_tma_gemm<                                                                                                 \
+            TmaGemm<Bf16, columns, splits, row_blocks, column_blocks, a_slots, w_slots, w_slots, normalise>>(args);   \
     }
 
 TMA_BF16(gemm_bf16_16_1, 16, 1, 1, 1, 6, 6, false)

@@ -19,6 +19,9 @@ __device__ __forceinline__ void prefetch_tensormap(const TensorMap& map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
+// Orders what ordinary stores have made visible in global memory before the copies that this thread starts next.
+__device__ __forceinline__ void fence_proxy_async_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
+
 // Starts the copy of the box at (0, row, chunk).
 __device__ __forceinline__ void cp_async_bulk_tensor_3d(void* shared, const TensorMap& map, int row, int chunk,
                                                         Mbarrier* barrier) {
