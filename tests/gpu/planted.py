@@ -97,6 +97,8 @@ FP32_K_MAJOR = "naive,w1:gemm_fp32_k_major_8x8_2"
 FP32_CLUSTER = "naive,w1:gemm_fp32_cluster_8x8_2"
 FP32_SLICES = "naive,w1:gemm_fp32_slices_48_1"
 FP32_SLICES_CLUSTER = "naive,w1:gemm_fp32_slices_24_2"
+TMA = "oracle-tf32,layout=row,wo:gemm_tma_24_2_paced"
+TMA_EIGHT = "oracle-tf32,layout=row,w2:gemm_tma_112_8_paced"
 FIRST = " of layer 0"
 
 MISSING_BARRIERS = (
@@ -131,6 +133,12 @@ MISSING_BARRIERS = (
         "missing cluster barrier", "gemm/11_fp32_cluster.cu", ("    cluster_arrive_release();\n", ""),
         FP32_CLUSTER, "w1" + FIRST, late=late_warp("Tile::multiply(args, shared,", "rank == 1"),
         also=(("        if (must_wait) cluster_wait_acquire();\n", ""),),
+    ),
+    Fault(
+        "missing cluster barrier", "gemm/22_tma.cu",
+        ("        cluster_wait_acquire();  // the tiles' last use in every block of the cluster\n", ""),
+        TMA, "wo" + FIRST, file="include/tma_gemm.cuh",
+        late=late_warp("float acc[COLUMNS / 2] = {};", "rank == 1"),
     ),
     Fault(
         "missing wait for the first stage", "gemm/26_fp32_slices.cu",
@@ -236,6 +244,11 @@ SKIPPED = (
     Fault(
         "skipped last part", "gemm/11_fp32_cluster.cu",
         ("if (split < args.splits)", "if (split + 1 < args.splits)"), FP32_CLUSTER, "w1" + FIRST,
+    ),
+    Fault(
+        "skipped last block's part", "gemm/22_tma.cu",
+        ("split < (ALL_SEND ? SPLITS : 1)", "split + 1 < (ALL_SEND ? SPLITS : 1)"),
+        TMA_EIGHT, "w2" + FIRST, file="include/tma_gemm.cuh",
     ),
     Fault(
         "skipped last warp's part", "gemm/26_fp32_slices.cu",
