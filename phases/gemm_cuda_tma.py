@@ -95,7 +95,7 @@ class TmaTile:
     column_blocks: int = 1
     """Tiles side by side that share the copies of their activations."""
     early: int | None = None
-    """Pieces of weights that come before the launch ahead has ended, if fewer than have a slot: a paced tile."""
+    """Pieces of weights asked for before the launch ahead has ended; None: all that have a slot. Few: paced."""
 
     @property
     def label(self) -> str:
@@ -275,8 +275,8 @@ def product_kernel(of: Elements, tile: TmaTile) -> Kernel:
     return Kernel(
         name=name,
         backend="cuda",
-        idea=f"64x{tile.columns} tiles by bulk copies, {_when(tile)} before the launch ahead ends, both operands "
-        f"of wgmma in shared memory{shared}.",
+        idea=f"64x{tile.columns} tiles by bulk copies, {_when(tile)} before the launch ahead ends, both "
+        f"operands of wgmma in shared memory{shared}.",
         covers=COVERS,
         entries=(name,),
         source=of.source,

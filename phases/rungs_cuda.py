@@ -417,7 +417,7 @@ RUNGS = (
         id="paced",
         number=33,
         backend="cuda",
-        idea="Copies in the order they are needed in: two pieces of weights early, the next product's behind all.",
+        idea="Copies in the order they are needed in: two pieces of weights early, later products' last.",
         before="attention-tma",
         use=(
             ("ln1", "gemm_tma_ln1_72_2_paced"),
