@@ -95,7 +95,7 @@ class TmaTile:
     column_blocks: int = 1
     """Tiles side by side that share the copies of their activations."""
     early: int | None = None
-    """Pieces of weights asked for before the launch ahead has ended; None: all that have a slot. Few: paced."""
+    """Pieces of weights asked for before the launch ahead has ended (paced); None: all that have a slot."""
 
     @property
     def label(self) -> str:
