@@ -88,14 +88,13 @@ __device__ __forceinline__ void run(const Args& args) {
         for (int i = 0; i < BOXES; ++i) mbarrier_init(&shared.k_full[i], 1), mbarrier_init(&shared.v_full[i], 1);
         fence_mbarrier_init();
     }
+    __syncthreads();
     griddep_wait();
     if (threadIdx.x == 0) {
-        fence_proxy_async_global();  // the kernel ahead stored with ordinary stores what the copy engine now reads
         mbarrier_arrive_expect_tx(&shared.q_full, sizeof(shared.tiles.q));
         cp_async_bulk_tensor_4d(&shared.tiles.q, args.q, first_query, head * CHUNKS, sequence, &shared.q_full);
         copy_keys(0);
     }
-    __syncthreads();
 
     typename Products::Queries q;
     mbarrier_wait_parity(&shared.q_full, 0);

@@ -2,14 +2,14 @@
 // gemm/23_tma_layernorm.cu share.
 //
 // Roles in a block:
-//   warp 8 asks for the weights, for the first EARLY pieces before the grid ahead has ended: nobody writes weights. It
-//     also prefetches those of a later product into L2, whose bytes DRAM would otherwise bring while nothing else needs
-//     it: at once, or, if its own copies are paced, behind the last of them.
-//   warp 9 asks for the activations, once the grid ahead has ended.
+//   warp 8 asks for the weights, before the grid ahead has ended: nobody writes weights. It also prefetches those of a
+//     later product into L2, whose bytes DRAM would otherwise bring while nothing else needs it.
+//   warp 9 asks for the activations, once that grid has ended.
+//   If copies are paced, warp 8 asks for EARLY pieces of weights before the grid ahead has ended, for the others after it,
+//     and prefetches behind its last copy. Each of the two producers then initialises the barriers of its own ring and
+//     begins; only the warps that multiply wait for both.
 //   warps 0-3 and 4-7, two warpgroups, multiply: they take pieces of 256 bytes of K in turn, 64 floats or 128 bf16, so
 //     that each has a sum of its own over half of K, with no barrier between them.
-//   Each producer initialises the barriers that it uses and starts; only the warps that multiply wait until all are
-//   ready. Where copies go into the memory of other blocks, all of the cluster wait.
 //
 //        K of this block   | piece 0 | piece 1 | piece 2 | piece 3 | ...
 //        warpgroup              0         1         0         1               8 wgmma a piece, one commit
@@ -53,21 +53,20 @@
 #include "wgmma.cuh"
 
 namespace tma_gemm {
-constexpr int ROWS = 64;                                // of a tile
+constexpr int ROWS = 64;            // of a tile
 constexpr int PIECE_WORDS = 2 * SWIZZLE_ROW_BYTES / 4;  // of a row: two chunks, each a swizzled row
 constexpr int K_STEPS = PIECE_WORDS / 8;                // wgmma of a piece
 constexpr int CONSUMERS = 256, THREADS = CONSUMERS + 64;
 constexpr int W_PRODUCER = CONSUMERS / 32, A_PRODUCER = W_PRODUCER + 1;  // warps
 constexpr int A_PIECE = ROWS * PIECE_WORDS;
-constexpr int LINE_BYTES = 128;           // of the cache
-constexpr int BEHIND_TILES_BYTES = 4096;  // room for all else in shared memory
+constexpr int LINE_BYTES = 128;  // of the cache
+
+// The producers of paced copies arrive, the warps that multiply wait for them.
+__device__ __forceinline__ void ready_arrive() { asm volatile("bar.arrive 2, %0;" ::"n"(THREADS) : "memory"); }
+__device__ __forceinline__ void ready_sync() { asm volatile("bar.sync 2, %0;" ::"n"(THREADS) : "memory"); }
 
 // Bars only the warps that multiply.
 __device__ __forceinline__ void consumers_sync() { asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory"); }
-
-// The producers arrive, the warps that multiply wait for them.
-__device__ __forceinline__ void ready_arrive() { asm volatile("bar.arrive 2, %0;" ::"n"(THREADS) : "memory"); }
-__device__ __forceinline__ void ready_sync() { asm volatile("bar.sync 2, %0;" ::"n"(THREADS) : "memory"); }
 
 // acc += a w for 32 bytes of K, `a` a descriptor or in registers.
 template <class Element, int N, class A>
@@ -123,9 +122,8 @@ struct Moments<Bf16> {
 };
 }  // namespace tma_gemm
 
-// EARLY: pieces of weights that are asked for before the grid ahead has ended; their copies are paced if more have a
-// slot. NORMALISE: the rows of `a` are normalised on the way, as far as their scale goes: the weights have the mean folded
-// in.
+// EARLY: pieces of weights that are asked for before the grid ahead has ended; if more have a slot, copies are paced.
+// NORMALISE: the rows of `a` are normalised on the way, as far as their scale goes: the weights have the mean folded in.
 template <class Element, int COLUMNS, int SPLITS, int ROW_BLOCKS, int COLUMN_BLOCKS, int A_SLOTS, int W_SLOTS, int EARLY,
           bool NORMALISE>
 struct TmaGemm {
@@ -149,7 +147,7 @@ struct TmaGemm {
     // A piece is released when the next one of its warpgroup has been asked for.
     static_assert(A_SLOTS >= 4 && W_SLOTS >= 4, "fewer slots would wait for themselves");
     static constexpr bool PACED = EARLY < W_SLOTS;
-    static_assert(EARLY <= W_SLOTS, "only what has a slot is asked for early");
+    static_assert(EARLY <= W_SLOTS && !(PACED && MULTICAST), "only what has a slot is early, and only in one block");
     static_assert(SPLITS == 1 || SPLITS == 2 || SPLITS == 4 || SPLITS == 8, "rows are divided by warps");
     static_assert(!NORMALISE || !ALL_SEND, "a row's sums go to the threads that finish it");
 
@@ -175,7 +173,6 @@ struct TmaGemm {
         float bias[BIAS_COLUMNS];  // zeros if absent
         Mbarrier a_full[A_SLOTS], a_empty[A_SLOTS], w_full[W_SLOTS], w_empty[W_SLOTS], received;
     };
-    static_assert(sizeof(Shared) <= sizeof(Tiles) + tma_gemm::BEHIND_TILES_BYTES, "the host asks for so much");
 
     const Args& args;
     Shared& shared;
@@ -195,79 +192,94 @@ struct TmaGemm {
 
     __device__ __forceinline__ void run() {
         griddep_launch_dependents();
+        if constexpr (PACED) {
+            run_paced();
+            return;
+        }
+        init_barriers();
+        __syncwarp();
+        if (MULTICAST) {
+            cluster_arrive_relaxed();
+            cluster_wait_acquire();
+        }
+        if (warp == tma_gemm::W_PRODUCER) send_first_weights();
+        if (!MULTICAST) __syncthreads();
         if (warp == tma_gemm::W_PRODUCER) {
-            if (lane == 0) init_weights_barriers();
-            __syncwarp();
-            arrive_ready();
-            wait_for_cluster();
-            send_weights();
-            if (PACED) {
-                wait_for_weights(pieces - 1);
-                prefetch_ahead();
-            }
-            __syncwarp();
-            wait_for_last_use();
-        } else if (warp == tma_gemm::A_PRODUCER) {
-            if (lane == 0) init_activations_barriers();
-            __syncwarp();
-            arrive_ready();
-            if (lane == 0) prefetch_tensormap(args.a);
+            prefetch_ahead();
+            send_more_weights();
             griddep_wait();
-            wait_for_cluster();
+        } else if (warp == tma_gemm::A_PRODUCER) {
             send_activations();
-            wait_for_last_use();
         } else {
-            load_bias();
-            if (MULTICAST) {
-                arrive_ready();
-                wait_for_cluster();
-            } else {
-                tma_gemm::ready_sync();
-            }
             multiply_and_finish();
         }
     }
 
 private:
+    // Producers arrive at the cluster's meeting as soon as they have asked for their last piece, since it is the warps
+    // that multiply which have read the tiles; they wait for all at their end.
+    __device__ __forceinline__ void run_paced() {
+        if (warp == tma_gemm::W_PRODUCER) {
+            init_barriers();
+            __syncwarp();
+            tma_gemm::ready_arrive();
+            send_paced_weights();
+            if (SPLITS > 1) cluster_arrive_relaxed();
+            wait_for_weights(pieces - 1);
+            prefetch_ahead();
+            __syncwarp();
+            if (SPLITS > 1) cluster_wait_acquire();
+        } else if (warp == tma_gemm::A_PRODUCER) {
+            init_barriers();
+            __syncwarp();
+            tma_gemm::ready_arrive();
+            send_activations();
+            __syncwarp();
+            if (SPLITS > 1) cluster_arrive_relaxed(), cluster_wait_acquire();
+        } else {
+            tma_gemm::ready_sync();
+            multiply_and_finish();
+        }
+    }
+
     // Rank in the cluster of the block at these places.
     static __device__ __forceinline__ int cluster_rank(int split, int row_rank, int column_rank) {
         return split + SPLITS * (row_rank + ROW_BLOCKS * column_rank);
     }
 
-    // One after the other, at places known to the compiler: the instruction takes uniform registers.
+    // Each producer's first lane initialises the barriers of its ring; one after the other, at places known to the
+    // compiler, since the instruction takes uniform registers.
     template <int SLOTS>
     static __device__ __forceinline__ void init_ring(Mbarrier (&full)[SLOTS], Mbarrier (&empty)[SLOTS], int blocks) {
 #pragma unroll
         for (int i = 0; i < SLOTS; ++i) mbarrier_init(&full[i], 1), mbarrier_init(&empty[i], 4 * blocks);
     }
 
-    __device__ __forceinline__ void init_weights_barriers() const {
-        init_ring(shared.w_full, shared.w_empty, ROW_BLOCKS);
-        fence_mbarrier_init();
-    }
-
-    __device__ __forceinline__ void init_activations_barriers() const {
-        init_ring(shared.a_full, shared.a_empty, COLUMN_BLOCKS);
-        mbarrier_init(&shared.received, 1);
-        fence_mbarrier_init();
-        if (SPLITS > 1) mbarrier_arrive_expect_tx(&shared.received, received_bytes());
-    }
-
-    __device__ __forceinline__ void arrive_ready() const {
-        if (MULTICAST) {
-            cluster_arrive_relaxed();
-        } else {
-            tma_gemm::ready_arrive();
+    __device__ __forceinline__ void init_barriers() const {
+        if (lane > 0) return;
+        if (warp == tma_gemm::W_PRODUCER) {
+            init_ring(shared.w_full, shared.w_empty, ROW_BLOCKS);
+            fence_mbarrier_init();
+        } else if (warp == tma_gemm::A_PRODUCER) {
+            init_ring(shared.a_full, shared.a_empty, COLUMN_BLOCKS);
+            mbarrier_init(&shared.received, 1);
+            fence_mbarrier_init();
+            if (SPLITS > 1) mbarrier_arrive_expect_tx(&shared.received, received_bytes());
         }
-    }
-
-    __device__ __forceinline__ void wait_for_cluster() const {
-        if (MULTICAST) cluster_wait_acquire();
     }
 
     // ------------------------------------------------------------------------------------------------ copies
 
-    __device__ __forceinline__ void send_weights() const {
+    __device__ __forceinline__ void send_first_weights() const {
+        if (lane == 0) {
+            prefetch_tensormap(args.w);
+#pragma unroll 1
+            for (int piece = 0; piece < min(pieces, W_SLOTS); ++piece) send_weights_piece(piece);
+        }
+        __syncwarp();
+    }
+
+    __device__ __forceinline__ void send_paced_weights() const {
         const int early = min(pieces, EARLY);
         if (lane == 0) {
             prefetch_tensormap(args.w);
@@ -275,7 +287,6 @@ private:
             for (int piece = 0; piece < early; ++piece) send_weights_piece(piece);
         }
         __syncwarp();
-        if (!PACED) prefetch_ahead();
         griddep_wait();
         if (lane == 0) {
 #pragma unroll 1
@@ -286,7 +297,6 @@ private:
             }
         }
         __syncwarp();
-        arrive_sent();
     }
 
     __device__ __forceinline__ void prefetch_ahead() const {
@@ -294,6 +304,17 @@ private:
         for (int line = blockIdx.x * 32 + lane; line < args.ahead_lines; line += gridDim.x * 32)
             prefetch_global_l2(reinterpret_cast<const char*>(args.ahead) +
                                static_cast<long long>(line) * tma_gemm::LINE_BYTES);
+    }
+
+    __device__ __forceinline__ void send_more_weights() const {
+        if (lane == 0) {
+#pragma unroll 1
+            for (int piece = W_SLOTS; piece < pieces; ++piece) {
+                mbarrier_wait_parity(&shared.w_empty[piece % W_SLOTS], (piece / W_SLOTS - 1) & 1);
+                send_weights_piece(piece);
+            }
+        }
+        __syncwarp();
     }
 
     // Announces a piece, and asks for it if it is this block's turn.
@@ -311,8 +332,10 @@ private:
     }
 
     __device__ __forceinline__ void send_activations() const {
+        if (lane == 0) prefetch_tensormap(args.a);
+        griddep_wait();
         if (lane == 0) {
-            fence_proxy_async_global();  // kernels stored with ordinary stores what the copy engine now reads
+            if (PACED) fence_proxy_async_global();  // kernels stored with ordinary stores what is now copied
 #pragma unroll 1
             for (int piece = 0; piece < pieces; ++piece) {
                 if (piece >= A_SLOTS)
@@ -320,17 +343,6 @@ private:
                 send_activations_piece(piece);
             }
         }
-        __syncwarp();
-        arrive_sent();
-    }
-
-    // The cluster's second meeting. It is the warps that multiply which have read the tiles; a producer arrives as soon
-    // as it has asked for its last piece, and waits for all at its end.
-    __device__ __forceinline__ void arrive_sent() const {
-        if (SPLITS > 1) cluster_arrive_relaxed();
-    }
-    __device__ __forceinline__ void wait_for_last_use() const {
-        if (SPLITS > 1) cluster_wait_acquire();
     }
 
     __device__ __forceinline__ void send_activations_piece(int piece) const {
@@ -565,6 +577,7 @@ private:
     }
 
     __device__ __forceinline__ void multiply_and_finish() {
+        load_bias();
         griddep_wait();
         // With two splits, whether this thread's rows are finished by this block.
         const bool finishes = SPLITS != 2 || warp_row / 2 == rank;
