@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 from docs.figures import figures
 from docs.model import model_page
+from docs.renew_findings import FIGURE, renewed
 from docs.write_results import BEGIN, END, NO_RECORDING, main, results_table, with_results
 from gputop.results import recording
 from gputop.results.ladder import LadderEntry
@@ -28,8 +28,6 @@ from gputop.util.errors import UsageError
 from tests.homes import homes_in
 
 ROOT = Path(__file__).resolve().parents[2]
-FIGURE = re.compile(r"\d[\d.]*(?:× \[[^\]]*\]|×|e-\d\d| (?:%|[µm]s|[kMG]B)(?!\w))")
-"""A ratio with or without its interval, an error, or a number with a unit."""
 UNTOLD = "What the recordings can't tell"
 
 
@@ -134,6 +132,18 @@ def test_each_figure_of_a_finding_is_computed_from_the_recordings() -> None:
         said = page[title]
         assert [figure for figure in found if figure not in said] == [], title
         assert [figure for figure in FIGURE.findall(said) if figure not in found] == [], title
+
+
+def test_a_new_recording_renews_the_figures_of_the_text_and_nothing_else() -> None:
+    page, title = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8"), "One bit of layout"
+    known = figures(shipped())
+    assert renewed(page, known, known).split() == page.split()
+    part = f"# A page\n\n## {title}\n\nThere: 2.00×.\n\nHere: 2.00× and\n2.00× [1.90, 2.10], 3 µs in `a`.\n"
+    earlier, newer = ("2.00×", "2.00× [1.90, 2.10]", "3 µs"), ("2.50×", "2.60× [2.50, 2.70]", "4 µs")
+    again = renewed(part, {title: earlier}, {title: newer})
+    assert again == part.replace(
+        "Here: 2.00× and\n2.00× [1.90, 2.10], 3 µs", "Here: 2.50× and 2.60× [2.50, 2.70], 4 µs"
+    )
 
 
 def test_the_results_in_readme_are_those_of_the_shipped_recordings() -> None:
