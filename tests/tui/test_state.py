@@ -16,7 +16,7 @@ from gputop.tui.options import Options
 from gputop.tui.state import PairedRatio, PlanPair, State, TimedWindow
 from gputop.tui.steps import best_step
 from gputop.tui.widgets.advice_line import advice_line
-from gputop.tui.widgets.ladder_table import ladder_rows
+from gputop.tui.widgets.ladder_table import FOLDED, explain_rung, ladder_rows
 from gputop.tui.widgets.phase_table import COLUMNS, labels
 from gputop.tui.widgets.toggle_table import toggle_rows
 from gputop.tui.widgets.verdict_line import verdict_line
@@ -132,6 +132,21 @@ def test_flipping_there_and_back_asks_for_the_same_plan() -> None:
     assert back.current_word == "cpu-blas"
     assert back.pair is not None
     assert back.pair.pinned is None
+
+
+def test_many_rungs_that_can_not_run_share_one_row_and_a_tried_plan_of_theirs_keeps_its_own() -> None:
+    refused = tuple(replace(rung, id=f"far-{n}", refused="needs a GPU") for n, rung in enumerate(RUNGS * 4))
+    state = started()
+    assert state.opened is not None
+    state = replace(state, opened=msgspec.structs.replace(state.opened, rungs=(*RUNGS, *refused)))
+    rows = ladder_rows(state, WIDTHS)
+    count = sum(1 for rung in state.rungs if rung.refused)
+    assert str(rows[FOLDED]["rung"]) == f"{count} not here"
+    assert not {rung.id for rung in refused} & set(rows)
+    assert {rung.id for rung in refused} <= set(ladder_rows(state, WIDTHS, unfolded=True))
+    assert refused[0].id in explain_rung(state, FOLDED)
+    tried = replace(state, current=PlanRequest("far-1", (("math", "fp32"),)))
+    assert str(ladder_rows(tried, WIDTHS)["+far-1,math=fp32"]["rung"]).startswith("far-1")
 
 
 def test_a_refused_change_is_undone_with_its_pin() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rich.style import Style
 from rich.text import Text
+from textual.widgets import DataTable
 
 from gputop.plan.choices import RungView
 from gputop.results.ladder import LadderEntry
@@ -56,17 +59,39 @@ CHANGED = "+"
 """Key prefix of a plan that is not a bare rung."""
 
 
-def ladder_rows(state: State, widths: dict[str, int]) -> dict[str, Cells]:
-    """Return key -> cells: every rung, and after its rung each changed plan that was tried."""
+FOLDED = "×"
+"""Key of the row that stands for all rungs that can't run here."""
+MOST_REFUSED = 3
+"""More rungs than these that can't run here share one row."""
+
+
+def ladder_rows(state: State, widths: dict[str, int], unfolded: bool = False) -> dict[str, Cells]:
+    """Return key -> cells: every rung, and after its rung each changed plan that was tried.
+
+    Many rungs that can't run here are one row at the end, unless `unfolded`.
+    """
     scale = _scale(state)
     rows: dict[str, Cells] = {}
+    refused = refused_rungs(state)
+    folds = not unfolded and len(refused) > MOST_REFUSED
     for rung in state.rungs:
-        rows[rung.id] = _cells(state, rung, rung.id, rung.id, scale, widths)
+        hidden = folds and bool(rung.refused)
+        if not hidden:
+            rows[rung.id] = _cells(state, rung, rung.id, rung.id, scale, widths)
         for plan in state.tried:
             if plan.rung == rung.id:
-                changes = "└ " + str(plan).removeprefix(f"{rung.id},")
-                rows[CHANGED + str(plan)] = _cells(state, rung, str(plan), changes, scale, widths)
+                changes = str(plan) if hidden else "└ " + str(plan).removeprefix(f"{rung.id},")
+                able = replace(rung, refused="")
+                rows[CHANGED + str(plan)] = _cells(state, able, str(plan), changes, scale, widths)
+    if folds:
+        style = Style(color=FAINT)
+        rows[FOLDED] = {"mark": Text(REFUSED, style), "rung": Text(f"{len(refused)} not here", style)}
     return rows
+
+
+def refused_rungs(state: State) -> tuple[RungView, ...]:
+    """Return the rungs that can't run here, or that a recording does not have."""
+    return tuple(rung for rung in state.rungs if rung.refused)
 
 
 def sequence_s(state: State, word: str) -> float | None:
@@ -177,6 +202,9 @@ def _short(value: float, symbol: str = "") -> str:
 
 def explain_rung(state: State, key: str) -> str:
     """Return the rung's idea and its prediction, or why it can't run here."""
+    if key == FOLDED:
+        names = ", ".join(rung.id for rung in refused_rungs(state))
+        return f"Enter lists them, each with the reason why it can't be chosen here: {names}."
     rung_of = {CHANGED + str(plan): plan.rung for plan in state.tried}
     rung = state.rung(rung_of.get(key, key))
     if rung is None:
@@ -197,10 +225,13 @@ class LadderTable(KeyedTable):
     def __init__(self) -> None:
         super().__init__(COLUMNS, id="ladder")
         self._current: str | None = None
+        self._state = State()
+        self._unfolded = False
 
     def show(self, state: State) -> None:
+        self._state = state
         self.relabel({"ratio": "vs ◆" if state.pin_from == "user" and state.pinned else "before"})
-        self.show_rows(ladder_rows(state, self.widths))
+        self.show_rows(ladder_rows(state, self.widths, self._unfolded))
         if state.current_word != self._current:
             self._current = state.current_word
             self._follow(state.current_word)
@@ -213,3 +244,10 @@ class LadderTable(KeyedTable):
         if word is not None and not self.has_focus:
             self.highlight(word)
             self.highlight(CHANGED + word)
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        if event.row_key.value == FOLDED:
+            event.stop()
+            self._unfolded = True
+            self.show(self._state)
+            self.highlight(refused_rungs(self._state)[0].id)
