@@ -55,7 +55,7 @@ PICTURES = (
     Picture("roofline-140x45", 140, 45, RECORDED, "", (WAIT, "2")),
     Picture("ladder-140x45", 140, 45, RECORDED, "", (WAIT, "3")),
     Picture("inspect-140x45", 140, 45, RECORDED, "", (WAIT, "4")),
-    Picture("whatif-140x45", 140, 45, RECORDED, "", (WAIT, "5", "down", "n")),
+    Picture("whatif-140x45", 140, 45, RECORDED, "", (WAIT, "5", *("down",) * 4, "left", WAIT)),
     Picture("diff-140x45", 140, 45, RECORDED, "", (WAIT, "6")),
     Picture("help-100x40", 100, 40, "tiny", "cpu-blas", (WAIT, "question_mark")),
 )
@@ -83,11 +83,12 @@ async def window_of_the_plan(app: GputopApp, pilot: Pilot[int]) -> None:
     """Wait until the plan chosen has been measured and drawn."""
     deadline = monotonic() + PATIENCE_S
     recorded = app.options.backend == "replay"
+    await pilot.pause()
     while (
         app.state.lane is None
         or app.state.pending
         or not app.is_drawn
-        or (recorded and not (app.state.ladder and app.state.recorded))
+        or (recorded and not (app.state.ladder and app.state.recorded and app._sampler.is_idle))
     ):
         if monotonic() > deadline or app.state.trouble:
             raise SystemExit(f"no window: {app.state.trouble or 'out of patience'}")

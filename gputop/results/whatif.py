@@ -119,6 +119,8 @@ def time_notes(found: WhatIf, site: SiteChange) -> Iterator[str]:
         return
     explained = percent(site.model_share)
     yield f"the model explains {explained} of the measured time; the rest may stay, or change along"
+    if site.kernels[0] != site.kernels[1]:
+        yield f"{site.kernels[1]} computes it there: how far the model is off for that kernel is not known"
     more = found.tokens[1] / found.tokens[0]
     ends = (ratio(more * (site.measured_s or 0.0) / time_s) for time_s in reversed(forecast))
     yield f"gain a token {FROM_MODEL} {' to '.join(dict.fromkeys(ends))}: measure it before you believe it"
