@@ -37,8 +37,18 @@ class Beside:
         return _off(self.row.dram_bytes, self.row.count, self.values.get("dram_read_bytes"))
 
     @property
+    def l2_counted_bytes(self) -> float | None:
+        """What SMs took from L2 and wrote; where that was not counted, what L2 served, which may be less."""
+        values = self.values
+        parts = [values.get(key) for key in ("sm_read_bytes", "sm_write_bytes", "sm_shared_bytes")]
+        read, written, shared = parts
+        if read is None or written is None or shared is None:
+            return values.get("l2_bytes")
+        return read - shared + written
+
+    @property
     def l2_off(self) -> float | None:
-        return _off(self.row.l2_bytes, self.row.count, self.values.get("l2_bytes"))
+        return _off(self.row.l2_bytes, self.row.count, self.l2_counted_bytes)
 
     @property
     def busy(self) -> dict[str, float]:

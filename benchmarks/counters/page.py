@@ -34,6 +34,11 @@ def counters_page(kept: CountedFile, recordings: Mapping[str, Recording]) -> str
         "",
         *_summary(found),
         "",
+        "A kernel that asks for the weights of a later product ahead is counted with them, and that product "
+        "without. The first layer is what is counted, and nobody asked for the weights of its qkv and wo. "
+        "Declared L2 bytes are what SMs take. Where only L2 was counted, it served less than that if it "
+        "could answer several SMs at once, so a smaller figure there does not refute the declared one.",
+        "",
         markdown_row(HEAD),
         markdown_row(["---"] * len(HEAD)),
         *(markdown_row(_cells(one)) for one in found),
@@ -70,7 +75,7 @@ def _cells(one: Beside) -> tuple[str, ...]:
         size_bytes(None if row.dram_bytes is None else row.dram_bytes / count),
         _counted(one.values.get("dram_read_bytes"), one.dram_off, DRAM_WITHIN),
         size_bytes(None if row.l2_bytes is None else row.l2_bytes / count),
-        _counted(one.values.get("l2_bytes"), one.l2_off, L2_WITHIN),
+        _counted(one.l2_counted_bytes, one.l2_off, L2_WITHIN),
         percent(one.values.get("occupancy_achieved")),
         (row.binds or "") + agrees,
         f"{busiest} {percent(busy[busiest])}" if busiest else "",

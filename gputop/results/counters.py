@@ -70,6 +70,12 @@ COUNTERS = (
         "l2_bytes", "lts__t_sectors_srcunit_tex.sum", "asked of L2", size_bytes, SECTOR_BYTES,
         _of_one("l2_bytes"),
     ),
+    Counter("sm_read_bytes", "l1tex__m_xbar2l1tex_read_bytes.sum", "taken by SMs", size_bytes),
+    Counter(
+        "sm_shared_bytes", "l1tex__m_xbar2l1tex_read_bytes_mem_dshared.sum", "of that from other SMs",
+        size_bytes,
+    ),
+    Counter("sm_write_bytes", "l1tex__m_l1tex2xbar_write_bytes.sum", "written by SMs", size_bytes),
     Counter("global_load_sectors", f"l1tex__t_sectors_{LOAD}", "sectors loaded", number),
     Counter("global_load_requests", f"l1tex__t_requests_{LOAD}", "requests to load", number),
     Counter(

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.counters.counted_file import read_counted_file
+from benchmarks.counters.page import counters_page
 from docs.figures import figures
 from docs.model import model_page
 from docs.renew_findings import FIGURE, renewed
@@ -147,12 +149,17 @@ def test_a_new_recording_renews_the_figures_of_the_text_and_nothing_else() -> No
 
 
 def test_the_results_in_readme_are_those_of_the_shipped_recordings() -> None:
-    """`make results` writes them, and the page on the model."""
+    """`make results` writes them, and the pages on the model and on counters."""
     readme, kept = (ROOT / "README.md").read_text(encoding="utf-8"), shipped()
-    table = results_table([remodelled(each) for each in kept.values()])
+    today = {name: remodelled(each) for name, each in kept.items()}
+    table = results_table(list(today.values()))
     assert with_results(readme, table) == readme, "run `make results`"
     page = (ROOT / "docs" / "model.md").read_text(encoding="utf-8")
     assert page == model_page(kept), "run `make results`"
+    counted = read_counted_file(ROOT / "docs" / "counters.json")
+    assert counted is not None
+    page = (ROOT / "docs" / "counters.md").read_text(encoding="utf-8")
+    assert page == counters_page(counted, today), "run `make results`"
 
 
 ratios = st.floats(0.1, 10)
