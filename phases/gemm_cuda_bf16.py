@@ -24,17 +24,15 @@ ROW_SOURCE, ROW_WARPS = "gemm/29_bf16_one_row.cu", 8
 LAYERNORM_ENTRY, LOGITS_ENTRY = "gemm_bf16_one_row_layernorm", "gemm_bf16_one_row_layernorm_logits"
 
 TILES = (
-    TmaTile(16, 1, 6, 6),
-    TmaTile(24, 2, 4, 4),
-    TmaTile(56, 4, 6, 6),
-    TmaTile(112, 8, 4, 4),
+    TmaTile(16, 1, 6, 6, early=2),
+    TmaTile(56, 4, 6, 6, early=2),
+    TmaTile(112, 8, 4, 4, early=2),
 )
 LAYERNORM_TILES = (
-    TmaTile(40, 1, 6, 6),
-    TmaTile(48, 1, 6, 6),
-    TmaTile(48, 1, 6, 6, 2, 1),
-    TmaTile(72, 2, 4, 4),
-    TmaTile(96, 2, 4, 4),
+    TmaTile(40, 1, 6, 6, early=2),
+    TmaTile(48, 1, 6, 6, early=2),
+    TmaTile(72, 2, 4, 4, early=2),
+    TmaTile(96, 2, 4, 4, early=2),
 )
 
 

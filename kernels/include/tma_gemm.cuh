@@ -474,6 +474,33 @@ private:
         return moments;
     }
 
+    // Both operands from shared memory, where their rows' moments are read beside the products. A piece's fragments have
+    // been read when those of the next one come into the same registers, before it is released.
+    __device__ __forceinline__ Moments multiply_beside_moments(float (&acc)[COLUMNS / 2]) const {
+        Moments moments;
+#pragma unroll 1
+        for (int piece = warpgroup; piece < pieces; piece += 2) {
+            wait_for_weights(piece);
+            wait_for_activations(piece);
+            const unsigned long long a = wgmma_descriptor(shared.tiles.a[piece % A_SLOTS]), w = w_descriptor(piece);
+            wgmma_fence();
+#pragma unroll
+            for (int step = 0; step < tma_gemm::K_STEPS; ++step)
+                tma_gemm::wgmma<Element, COLUMNS>(acc, a + step_offset(step, tma_gemm::ROWS),
+                                                  w + step_offset(step, COLUMNS));
+            wgmma_commit_group();
+            Fragments rows;
+            load_fragments(rows, piece);
+#pragma unroll
+            for (int step = 0; step < tma_gemm::K_STEPS; ++step) moments.add(rows[step]);
+            wgmma_wait_group<1>();
+            if (piece >= 2) release_activations(piece - 2), release_weights(piece - 2);
+        }
+        wgmma_wait_group<0>();
+        wgmma_fence_operand(acc);
+        return moments;
+    }
+
     // ------------------------------------------------------------------------------------------------ what follows
 
     // Groups of columns that this block finishes, of those whose parts all its threads add.
@@ -587,7 +614,11 @@ private:
         float acc[COLUMNS / 2] = {};
         float4 moments = {};
         if constexpr (NORMALISE) {
-            moments = multiply_with_moments(acc).total(lane);
+            if constexpr (sizeof(Element) == sizeof(Bf16)) {
+                moments = multiply_beside_moments(acc).total(lane);
+            } else {
+                moments = multiply_with_moments(acc).total(lane);
+            }
         } else {
             multiply(acc);
         }

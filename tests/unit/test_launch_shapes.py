@@ -132,6 +132,21 @@ def test_a_layernorm_that_sends_for_weights_says_which(site: str, weight_bytes: 
     assert plain.ahead == ()
 
 
+@pytest.mark.parametrize(
+    ("site", "columns", "inner"), [("ln1+qkv", 2304, 768), ("wo", 768, 768), ("w2", 768, 3072)]
+)
+def test_in_bf16_operands_and_results_are_two_bytes_and_parts_of_sums_four(
+    site: str, columns: int, inner: int
+) -> None:
+    (shape,) = of_site("bf16", site)
+    assert shape.tile is not None
+    assert shape.distinct_bytes == 2 * (128 + columns) * inner
+    assert shape.written_bytes == 2 * 128 * columns
+    assert shape.pipe == "bf16_wgmma"
+    if shape.splits > 1:
+        assert shape.exchange_bytes == 4 * shape.tile[0] * shape.tile[1]
+
+
 def test_a_warp_with_no_row_of_its_own_costs_nothing() -> None:
     """The head's one row: of a block's 8 warps 7 leave."""
     (shape,) = of_site("naive", "head")
