@@ -42,6 +42,7 @@ BEHIND_TILES_BYTES = 4096
 """Room for barriers and rows' moments behind the tiles."""
 AHEAD = {"qkv": ("w1", 0), "wo": ("w2", 0), "w1": ("wqkv", 1), "w2": ("wo", 1)}
 """Phase -> the weight of the product after the next one, and how many layers on: it is prefetched."""
+ROWS_SOURCE = "gemm/33_tma_rows.cu"
 PACED_AHEAD = {"qkv": ("wo", 0), "wo": ("w1", 0), "w1": ("w2", 0), "w2": ("wqkv", 1)}
 """The same for paced tiles, which prefetch later: the next product's weight."""
 
@@ -96,9 +97,22 @@ class TmaTile:
     """Tiles side by side that share the copies of their activations."""
     early: int | None = None
     """Pieces of weights asked for before the launch ahead has ended (paced); None: all that have a slot."""
+    rows: int = ROWS
+    """64; or 128, which the warpgroups divide (kernels/gemm/33_tma_rows.cu): paced, and not multicast."""
+
+    @property
+    def divides_rows(self) -> bool:
+        return self.rows > ROWS
+
+    @property
+    def chunks(self) -> int:
+        """Of a piece."""
+        return 1 if self.divides_rows else CHUNKS
 
     @property
     def label(self) -> str:
+        if self.divides_rows:
+            return f"rows_{self.columns}_{self.splits}"
         shared = (
             f"_{self.row_blocks}x{self.column_blocks}" if self.row_blocks * self.column_blocks > 1 else ""
         )
@@ -110,11 +124,15 @@ class TmaTile:
 
     @property
     def smem_bytes(self) -> int:
-        slots = self.a_slots * ROWS + self.w_slots * self.columns
-        return slots * CHUNKS * CHUNK_BYTES + BEHIND_TILES_BYTES
+        slots = self.a_slots * self.rows + self.w_slots * self.columns
+        # Sums of other blocks lie over the tiles, or beside them.
+        received = self.columns * self.rows * WORD_BYTES if self.divides_rows else 0
+        return slots * self.chunks * CHUNK_BYTES + received + BEHIND_TILES_BYTES
 
     def clusters(self, rows: int, columns: int) -> int:
-        return ceil(rows / (ROWS * self.row_blocks)) * ceil(columns / (self.columns * self.column_blocks))
+        return ceil(rows / (self.rows * self.row_blocks)) * ceil(
+            columns / (self.columns * self.column_blocks)
+        )
 
 
 TILES = (
@@ -130,6 +148,8 @@ TILES = (
     TmaTile(112, 8, 6, 4, 2, 1),
     TmaTile(24, 2, 6, 6, early=2),
     TmaTile(112, 8, 6, 4, early=2),
+    TmaTile(32, 4, 6, 6, early=4, rows=128),
+    TmaTile(56, 8, 6, 10, early=4, rows=128),
 )
 
 
@@ -145,11 +165,11 @@ def _arguments(
 
     def tensor_map(operand: View | WeightView, rows: int, box_rows: int) -> TensorMap:
         sizes = (of.chunk, rows, site.inner // of.chunk)
-        strides, box = (operand.ld, of.chunk), (of.chunk, box_rows, CHUNKS)
+        strides, box = (operand.ld, of.chunk), (of.chunk, box_rows, tile.chunks)
         return TensorMap(operand, sizes, strides, box, of.map_format)
 
     return (
-        tensor_map(a, task.output.rows, ROWS),
+        tensor_map(a, task.output.rows, tile.rows),
         tensor_map(w, site.columns, tile.columns),
         bias if fused else None,
         kept,
@@ -215,7 +235,11 @@ def tile_launches(
 def tile_limits(of: Elements, tile: TmaTile, task: Task, plan: Plan, dims: Dims) -> str | None:
     site, output = task.site, parts(task, plan, dims)[0].output
     sizes = ("inner", site.inner, of.chunk), ("columns", output.columns, of.least_multiple)
-    return of.refuses(plan) or not_multiple_of(site, sizes) or too_short(site, tile.splits, of.depth)
+    return (
+        of.refuses(plan)
+        or not_multiple_of(site, sizes)
+        or too_short(site, tile.splits, of.chunk * tile.chunks)
+    )
 
 
 def _asks(of: Elements, tile: TmaTile) -> Tiles:
@@ -223,12 +247,12 @@ def _asks(of: Elements, tile: TmaTile) -> Tiles:
     the launch ahead has ended.
     """
     return Tiles(
-        (ROWS, tile.columns, of.depth),
+        (tile.rows, tile.columns, of.chunk * tile.chunks),
         tile.a_slots,
         pipe=of.pipe,
         element_bytes=of.size_bytes,
         warp_tile=(ROWS, tile.columns),
-        readers=1,
+        readers=2 if tile.divides_rows else 1,
         working_warps=CONSUMER_WARPS,
         a_shared_by=tile.column_blocks,
         w_shared_by=tile.row_blocks,
@@ -275,11 +299,11 @@ def product_kernel(of: Elements, tile: TmaTile) -> Kernel:
     return Kernel(
         name=name,
         backend="cuda",
-        idea=f"64x{tile.columns} tiles by bulk copies, {_when(tile)} before the launch ahead ends, both "
+        idea=f"{tile.rows}x{tile.columns} tiles by bulk copies, {_when(tile)} before the launch ahead ends, both "
         f"operands of wgmma in shared memory{shared}.",
         covers=COVERS,
         entries=(name,),
-        source=of.source,
+        source=ROWS_SOURCE if tile.divides_rows else of.source,
         maths=(of.math,),
         layouts=("row",),
         fused_stores=True,

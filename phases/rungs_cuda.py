@@ -440,6 +440,20 @@ RUNGS = (
         use=(("ln2@1", "gemm_tma_ln2_96_2_paced"), ("lnf", "gemm_one_row_lnf")),
         prediction=Prediction(1.007, 1.0, 1.012, "phase table"),
     ),
+    Rung(
+        id="rows-divided",
+        number=35,
+        backend="cuda",
+        idea="wo and w2 in tiles of 128 rows, 64 a warpgroup: weights come once, and one exchange of sums is gone.",
+        before="one-row-layernorms",
+        use=(
+            ("wo", "gemm_tma_rows_32_4"),
+            ("wo@1", "gemm_one_row_k_major_2"),
+            ("w2", "gemm_tma_rows_56_8"),
+            ("w2@1", "gemm_one_row_k_major_4"),
+        ),
+        prediction=Prediction(1.018, 1.0, 1.03, "phase table"),
+    ),
     # Forecast for the 12-layer model at batch 1 on an H200, from the terms of `attention-tma` (324 us). A
     # product's copies and wgmma halve; its boundary, first copy and store stay. A layer of 23 us takes 16:
     #   qkv 4.6 to 3.2, wo 3.4 to 2.4, w1 5.2 to 3.4, w2 5.6 to 3.9, attention 4.3 to 3.4.
