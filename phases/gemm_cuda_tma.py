@@ -299,8 +299,8 @@ def product_kernel(of: Elements, tile: TmaTile) -> Kernel:
     return Kernel(
         name=name,
         backend="cuda",
-        idea=f"{tile.rows}x{tile.columns} tiles by bulk copies, {_when(tile)} before the launch ahead ends, both "
-        f"operands of wgmma in shared memory{shared}.",
+        idea=f"{tile.rows}x{tile.columns} tiles by bulk copies, {_when(tile)} before the launch ahead ends, "
+        f"both operands of wgmma in shared memory{shared}.",
         covers=COVERS,
         entries=(name,),
         source=ROWS_SOURCE if tile.divides_rows else of.source,

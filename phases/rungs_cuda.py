@@ -444,7 +444,7 @@ RUNGS = (
         id="rows-divided",
         number=35,
         backend="cuda",
-        idea="wo and w2 in tiles of 128 rows, 64 a warpgroup: weights come once, and one exchange of sums is gone.",
+        idea="wo and w2 in tiles of 128 rows, 64 a warpgroup: weights come once, and one exchange is gone.",
         before="one-row-layernorms",
         use=(
             ("wo", "gemm_tma_rows_32_4"),

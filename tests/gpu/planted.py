@@ -98,6 +98,7 @@ FP32_CLUSTER = "naive,w1:gemm_fp32_cluster_8x8_2"
 FP32_SLICES = "naive,w1:gemm_fp32_slices_48_1"
 FP32_SLICES_CLUSTER = "naive,w1:gemm_fp32_slices_24_2"
 TMA = "oracle-tf32,layout=row,wo:gemm_tma_24_2_paced"
+TMA_ROWS = "oracle-tf32,layout=row,w2:gemm_tma_rows_56_8"
 TMA_EIGHT = "oracle-tf32,layout=row,w2:gemm_tma_112_8_paced"
 FIRST = " of layer 0"
 
@@ -249,6 +250,11 @@ SKIPPED = (
         "skipped last block's part", "gemm/22_tma.cu",
         ("split < (ALL_SEND ? SPLITS : 1)", "split + 1 < (ALL_SEND ? SPLITS : 1)"),
         TMA_EIGHT, "w2" + FIRST, file="include/tma_gemm.cuh",
+    ),
+    Fault(
+        "skipped last block's part", "gemm/33_tma_rows.cu",
+        ("split < SPLITS; ++split", "split + 1 < SPLITS; ++split"),
+        TMA_ROWS, "w2" + FIRST, file="include/tma_rows.cuh",
     ),
     Fault(
         "skipped last warp's part", "gemm/26_fp32_slices.cu",
