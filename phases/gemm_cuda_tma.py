@@ -42,7 +42,7 @@ BEHIND_TILES_BYTES = 4096
 """Room for barriers and rows' moments behind the tiles."""
 AHEAD = {"qkv": ("w1", 0), "wo": ("w2", 0), "w1": ("wqkv", 1), "w2": ("wo", 1)}
 """Phase -> the weight of the product after the next one, and how many layers on: it is prefetched."""
-ROWS_SOURCE = "gemm/33_tma_rows.cu"
+ROWS_SOURCE = "gemm/35_tma_rows.cu"
 PACED_AHEAD = {"qkv": ("wo", 0), "wo": ("w1", 0), "w1": ("w2", 0), "w2": ("wqkv", 1)}
 """The same for paced tiles, which prefetch later: the next product's weight."""
 
@@ -98,7 +98,7 @@ class TmaTile:
     early: int | None = None
     """Pieces of weights asked for before the launch ahead has ended (paced); None: all that have a slot."""
     rows: int = ROWS
-    """64; or 128, which the warpgroups divide (kernels/gemm/33_tma_rows.cu): paced, and not multicast."""
+    """64; or 128, which the warpgroups divide (kernels/gemm/35_tma_rows.cu): paced, and not multicast."""
 
     @property
     def divides_rows(self) -> bool:

@@ -1,4 +1,4 @@
-// A product of activations and weights in tiles of 128 rows whose K a cluster divides: what gemm/33_tma_rows.cu is made
+// A product of activations and weights in tiles of 128 rows whose K a cluster divides: what gemm/35_tma_rows.cu is made
 // of. Roles, rings and the order of copies are those of paced tiles in tma_gemm.cuh, but for two things:
 //   - The warpgroups divide rows, not K: each has 64 of them, takes all pieces, and has no sum to exchange with the other.
 //     Weights come once for 128 rows.
