@@ -39,7 +39,7 @@ def h200() -> Replay:
     return Replay.open("h200")
 
 
-def on_screen(replay: Replay, plan: str, site: str) -> str:
+def on_screen(replay: Replay, plan: str, site: str, width: int = WIDTH) -> str:
     """The inspector's text of one phase, as if the recording were on the screen."""
     request = PlanRequest(plan)
     opened = Opened(
@@ -52,7 +52,18 @@ def on_screen(replay: Replay, plan: str, site: str) -> str:
     state = state_keys.choose_rung(state, plan)
     window = replay.first_window(request)
     state = state_events.window_ready(state, TimedWindow(PlanPair(request), window, 0.0))
-    return inspector_text(replace(state, site=site), WIDTH).plain
+    return inspector_text(replace(state, site=site), width).plain
+
+
+def test_a_wide_screen_has_two_columns_with_the_same_lines(h200: Replay) -> None:
+    """All but the bars of the ladder, which are as long as their column is wide, and the terms beside it."""
+    one, two = (on_screen(h200, "graph", "w2", width) for width in (WIDTH, 137))
+    assert "on the ladder" in two.splitlines()[0]
+    told = one[one.index("\nlaunch\n") :].splitlines()
+    missing = [line for line in told if line.strip() not in two and "━" not in line]
+    assert missing == []
+    assert max(map(len, two.splitlines())) <= 137
+    assert two.count("\n") < one.count("\n")
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
