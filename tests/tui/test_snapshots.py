@@ -17,6 +17,7 @@ from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
 from gputop.model.workloads import parse_workload
+from gputop.perf import kernel_facts
 from gputop.tui.app import GputopApp
 from gputop.tui.options import Options
 from gputop.tui.state import VIEWS
@@ -42,6 +43,15 @@ class Compare(Protocol):
     """pytest-textual-snapshot's fixture."""
 
     def __call__(self, app: GputopApp, *, terminal_size: tuple[int, int], run_before: Steps) -> bool: ...
+
+
+@pytest.fixture(autouse=True)
+def kernels_as_they_were(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What is known of the recording's kernels stands still, as no kernel may change what a picture shows."""
+    monkeypatch.setattr(kernel_facts, "FOLDER", SMALL.parent / "kernel_facts")
+    kernel_facts.known_kernels.cache_clear()
+    yield
+    kernel_facts.known_kernels.cache_clear()
 
 
 @pytest.fixture
