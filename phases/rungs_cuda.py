@@ -488,6 +488,31 @@ RUNGS = (
         ),
     ),
     Rung(
+        id="batch-wide",
+        number=35,
+        backend="cuda",
+        idea="Products of 4096 rows by blocks that stay: 128x192 tiles, one warpgroup multiplies while the "
+        "other stores.",
+        before="batch-rows",
+        use=(
+            ("qkv", "gemm_tma_wide_pingpong"),
+            ("kv", "gemm_tma_wide_pingpong"),
+            ("wo", "gemm_tma_wide_together"),
+            ("w1", "gemm_tma_wide_pingpong"),
+            ("w2", "gemm_tma_wide_together"),
+        ),
+        prediction=Prediction(1.38, 1.2, 1.5, "phase table"),
+    ),
+    Rung(
+        id="batch-dependent",
+        number=36,
+        backend="cuda",
+        idea="Programmatic dependent launch for a batch, whose products are now all ours.",
+        before="batch-wide",
+        fields=(("pdl", True),),
+        prediction=Prediction(1.04, 1.0, 1.07, "phase table"),
+    ),
+    Rung(
         id="torch-eager",
         number=13,
         backend="cuda",

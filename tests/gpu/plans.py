@@ -28,6 +28,7 @@ Sets = tuple[tuple[str, str], ...]
 ALONE: Sets = ()
 PAIR: Sets = (("batch", "2"),)
 FUSED: Sets = (*PAIR, ("fused_stores", "on"), ("fused_qkv", "on"), ("prune", "on"))
+MANY: Sets = (("batch", "48"), ("fused_stores", "on"), ("fused_qkv", "on"))
 FOLDED: Sets = (*FUSED, ("fold", "on"))
 
 
@@ -52,6 +53,7 @@ SHAPES = (
     Shape("one-more", Dims(2, 256, 4, 1024, 129, 256), (FUSED, PAIR)),
     Shape("long", Dims(2, 256, 4, 1024, 320, 64), (FOLDED, PAIR)),
     Shape("wide-head", Dims(2, 256, 2, 512, 200, 64), (FUSED, PAIR)),
+    Shape("many-rows", STANDARD["mini"].dims, (MANY, PAIR)),
     Shape(
         "gelu", replace(STANDARD["mini"].dims, vocab=257, activation="gelu", tied_head=True), (FOLDED, PAIR)
     ),
@@ -59,8 +61,8 @@ SHAPES = (
 )
 """Two of exact multiples of every tile, with parts of every number; then 1, 127 and 129 rows a sequence, and
 widths and depths that no tile divides; then sequences that go round a ring of key tiles several times, in
-multiples of every tile and not, the latter with heads of 128; then the other activation functions, with words
-that no tile divides."""
+multiples of every tile and not, the latter with heads of 128; then so many rows that blocks which stay have
+several tiles each; then the other activation functions, with words that no tile divides."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,9 @@ SASS = "coalesced,w1:gemm_sass_fp32_square_1"
 WMMA = "oracle-tf32,w1:gemm_wmma_short_1"
 K_MAJOR = "oracle-tf32,layout=row,w1:gemm_k_major_short_1"
 WARPGROUP = "oracle-tf32,layout=row,w1:gemm_warpgroup_96_4"
+TMA_TOGETHER = "oracle-tf32,layout=row,batch=2,w1:gemm_tma_wide_together"
+TMA_PINGPONG = "oracle-tf32,layout=row,batch=48,w1:gemm_tma_wide_pingpong"
+"""So many rows that a block has several tiles, and its two warpgroups take turns."""
 PARALLEL = "coalesced,attention:attention_parallel"
 FLASH = "coalesced,attention:attention_flash"
 FLASH_TENSOR = "oracle-tf32,attention:attention_flash_tensor"
@@ -175,6 +178,16 @@ MISSING_BARRIERS = (
         "missing barrier", "attention/14_flash_tensor.cu",
         without_barrier("", "    Partials& partials"), FLASH_TENSOR, "attention" + FIRST,
         late=late_warp("float out[COLUMN_FRAGMENTS][4] = {};"),
+    ),
+    *(
+        Fault(
+            f"a slot released to one block only, {name}", "gemm/35_tma_wide.cu",
+            ("mbarrier_arrive_cluster(&shared.empty[slot], lane)",
+             "mbarrier_arrive_cluster(&shared.empty[slot], rank)"),
+            word, "w1" + FIRST,
+            late=late_warp("const unsigned long long a = wgmma_descriptor(", "rank == 1"),
+        )
+        for name, word in (("together", TMA_TOGETHER), ("pingpong", TMA_PINGPONG))
     ),
     Fault(
         "missing barrier", "attention/27_flash_head.cu",

@@ -34,6 +34,8 @@ OF_MIXED_RUNGS = (
     "coalesced,attention:attention_flash",
     "wmma,attention:attention_flash_tensor",
     "wmma,attention:attention_flash_head",
+    "oracle-tf32,layout=row,qkv:gemm_tma_wide_pingpong,wo:gemm_tma_wide_together,"
+    "w1:gemm_tma_wide_pingpong,w2:gemm_tma_wide_together",
     "wmma,layout=row,qkv:gemm_k_major_tall_2,wo:gemm_k_major_short_2,w1:gemm_k_major_short_1,"
     "w2:gemm_k_major_short_8,head:gemm_one_row_k_major",
     "naive,fused_qkv=on,qkv:gemm_fp32_k_major_8x8_2,wo:gemm_fp32_k_major_half_4,"
