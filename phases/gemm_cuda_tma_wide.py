@@ -1,4 +1,4 @@
-"""TF32 products of many rows in tiles of 128 x 192 by blocks that stay (kernels/gemm/35_tma_wide.cu)."""
+"""TF32 products of many rows in tiles of 128 x 192 by blocks that stay (kernels/gemm/37_tma_wide.cu)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMEM_BYTES = STAGES * ((ROWS + COLUMNS) * CHUNK * 4 + 2 * 8)
 """Of the ring and its barriers."""
 MOST_CLUSTERS = 66
 """One block on each SM of an H100 or H200; more tiles than these go round."""
-SOURCE = "gemm/35_tma_wide.cu"
+SOURCE = "gemm/37_tma_wide.cu"
 
 
 def _arguments(task: Task, plan: Plan) -> tuple[Argument, ...]:

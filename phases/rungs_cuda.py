@@ -489,7 +489,7 @@ RUNGS = (
     ),
     Rung(
         id="batch-wide",
-        number=35,
+        number=37,
         backend="cuda",
         idea="Products of 4096 rows by blocks that stay: 128x192 tiles, one warpgroup multiplies while the "
         "other stores.",
@@ -505,7 +505,7 @@ RUNGS = (
     ),
     Rung(
         id="batch-dependent",
-        number=36,
+        number=38,
         backend="cuda",
         idea="Programmatic dependent launch for a batch, whose products are now all ours.",
         before="batch-wide",
@@ -530,6 +530,16 @@ RUNGS = (
         idea="torch.compile in reduce-overhead mode: pointwise work fused, the pass replayed as a graph.",
         before="torch-eager",
         fields=(("peer", "torch-compile"),),
+        features=("fusion", "flash", "graph"),
+    ),
+    Rung(
+        id="torch-compile-bf16",
+        number=13,
+        backend="cuda",
+        kind="peer",
+        idea="torch.compile in reduce-overhead mode with weights and activations in bf16.",
+        before="torch-compile",
+        fields=(("math", "bf16"),),
         features=("fusion", "flash", "graph"),
     ),
     Rung(

@@ -181,7 +181,7 @@ MISSING_BARRIERS = (
     ),
     *(
         Fault(
-            f"a slot released to one block only, {name}", "gemm/35_tma_wide.cu",
+            f"a slot released to one block only, {name}", "gemm/37_tma_wide.cu",
             ("mbarrier_arrive_cluster(&shared.empty[slot], lane)",
              "mbarrier_arrive_cluster(&shared.empty[slot], rank)"),
             word, "w1" + FIRST,
