@@ -34,7 +34,6 @@ EXCEPTIONS: Mapping[str, Ratchet] = {
         0.62, "its products wait for each other's tiles inside one launch; no term says so."
     ),
     "tma": Ratchet(0.28, "attention is modelled too long and the products too short."),
-    "attention-tma": Ratchet(0.26, "as `tma`."),
     "fp32-dependent": Ratchet(0.35, "products in fp32 take longer than their instructions need to issue."),
     "graph,math=fp32": Ratchet(0.31, "as `fp32-dependent`."),
 }

@@ -74,6 +74,33 @@ def test_the_phases_of_a_layer_are_the_recorded_ones(cells: list[str]) -> None:
     assert float(floor) == pytest.approx(launch_us(own, LAYER[name], "floor_s"), abs=0.05)
 
 
+@pytest.mark.parametrize("cells", table_after("## The rungs after"), ids=lambda cells: cells[0])
+def test_the_rungs_after_it_are_those_of_their_recording(cells: list[str]) -> None:
+    rung, device, before, ratio, against_graph = cells
+    assert paced_cells(rung, before or "graph") == (device, ratio, against_graph)
+
+
+def paced_cells(rung: str, before: str) -> tuple[str, str, str]:
+    """A rung's device time, its ratio to the one before if that is not `graph`, and to `graph`, as shown."""
+    found = {
+        window.comparison.plan_a: window
+        for window in recording.read(recording.shipped()["h200-paced"]).windows
+        if window.comparison is not None and window.comparison.plan_b == rung
+    }
+
+    def ratio_to(plan: str) -> str:
+        comparison = found[plan].comparison
+        whole = comparison.get("device") if comparison else None
+        assert whole is not None
+        unresolved = ", UNRESOLVED" if whole.verdict == "UNRESOLVED" else ""
+        return units.ratio_within(whole.ratio_interval) + unresolved
+
+    lane = found["graph"].lane("current")
+    assert lane is not None
+    device = next(row.time_s for row in lane.rows if row.phase == "device")
+    return units.seconds(device), "" if before == "graph" else ratio_to(before), ratio_to("graph")
+
+
 def test_what_hopper_won_and_lost_is_what_was_recorded() -> None:
     found = re.search(r"gained (\d+) µs, and attention lost (\d+) µs", PAGE)
     assert found is not None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from gputop.backends.cuda.compiler.cubin import entry_code
 from gputop.backends.cuda.compiler.issue_model import control, issue_model, straight_cycles
@@ -20,15 +19,6 @@ from gputop.backends.cuda.compiler.sass import (
 from gputop.plan.launch_shape import CodeFacts
 from gputop.util.errors import Unavailable
 
-WARP_FLOPS: Mapping[str, int] = {
-    "FFMA": 64,
-    "HMMA.1684.": 1024,
-    "HMMA.1688.": 2048,
-    "HMMA.16816.": 4096,
-}
-"""Of one instruction of a warp, by the beginning of its opcode: two for each multiply-add."""
-WARPGROUP_PRODUCT = re.compile(r"HGMMA\.(\d+)x(\d+)x(\d+)")
-WARPGROUP_WARPS = 4
 LOADS = r"LDG\."
 
 _known: dict[tuple[str, str], CodeFacts | None] = {}
@@ -56,7 +46,7 @@ def _read(cubin: Cubin, entry: str) -> CodeFacts:
     cycles = issue_model(cubin, entry, loop).cycles
     return CodeFacts(
         code_bytes=size_bytes,
-        loop_flops=float(sum(count * _warp_flops(opcode) for opcode, count in loop.mix.items())),
+        loop_flops=loop.flops,
         loop_instructions=loop.instructions,
         loop_cycles=cycles,
         loads_per_wait=_loads_per_wait(cubin, entry, code, loop),
@@ -68,14 +58,6 @@ def _without_padding(code: Sequence[Instruction]) -> Sequence[Instruction]:
     """Behind the last exit a kernel branches to itself, and is filled up to a whole line."""
     ends = [index for index, instruction in enumerate(code) if instruction.opcode.split(".")[0] == "EXIT"]
     return code[: ends[-1] + 1] if ends else code
-
-
-def _warp_flops(opcode: str) -> float:
-    group = WARPGROUP_PRODUCT.match(opcode)
-    if group:
-        rows, columns, inner = map(int, group.groups())
-        return 2.0 * rows * columns * inner / WARPGROUP_WARPS
-    return next((flops for start, flops in WARP_FLOPS.items() if f"{opcode}.".startswith(start)), 0)
 
 
 def _loads_per_wait(cubin: Cubin, entry: str, code: Sequence[Instruction], main: SassLoop) -> float:

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from gputop.backends.cuda.compiler.instruction_flops import warp_flops
 from gputop.backends.cuda.compiler.nvrtc import Cubin
 from gputop.perf.loop_mix import LoopMix, opcode_mix
 from gputop.util import install_hints
@@ -65,6 +66,11 @@ class SassLoop:
     @property
     def instructions(self) -> int:
         return sum(self.mix.values())
+
+    @property
+    def flops(self) -> float:
+        """Of one turn of one warp."""
+        return float(sum(count * warp_flops(opcode) for opcode, count in self.mix.items()))
 
     def count(self, pattern: str) -> int:
         """Instructions whose opcode begins with the pattern."""
@@ -116,13 +122,14 @@ def loops(code: Sequence[Instruction]) -> tuple[SassLoop, ...]:
 
 
 def main_loop(code: Sequence[Instruction]) -> SassLoop | None:
-    """Return the loop with most multiply-adds of those without another such loop inside, or None.
+    """Return the loop that multiplies and adds most of those without another such loop inside, or None.
 
-    Of several alike the one that issues most.
+    An instruction of tensor cores counts as the many multiply-adds that it is. Of several alike the loop that
+    issues most.
     """
     working = [loop for loop in loops(code) if loop.count(MATH.pattern)]
     innermost = [loop for loop in working if not any(holds(loop, other) for other in working)]
-    return max(innermost, key=lambda loop: (loop.count(MATH.pattern), loop.instructions), default=None)
+    return max(innermost, key=lambda loop: (loop.flops, loop.instructions), default=None)
 
 
 def loop_mixes(code: Sequence[Instruction]) -> tuple[LoopMix, ...]:
