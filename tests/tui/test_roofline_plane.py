@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log10
 
 import pytest
 from rich.text import Text
 
+from gputop.results.records import Row
+from gputop.tui.views.roofline import point_of
 from gputop.tui.views.roofline_plane import (
     Geometry,
     Limits,
@@ -45,6 +48,15 @@ def test_a_cell_is_where_the_library_draws_that_point(width: int, height: int) -
         lines = Text.from_ansi(figure.build().string()).plain.split("\n")
         (found,) = [(line.index("@"), row) for row, line in enumerate(lines) if "@" in line]
         assert geometry.cell(x, y) == found
+
+
+def test_a_phase_beyond_all_numbers_has_no_point() -> None:
+    """A recording may say so, and the plane's decades would be infinite."""
+    of = Row("s", "t", 1, 9, "cuda", "A GPU", None, "mini", 1, 128, "graph", "graph", "w2")
+    row = replace(of, flops=1e300, dram_bytes=5e-324, l2_bytes=1.0, time_s=1.0)
+    assert point_of(row, "dram") is None
+    assert point_of(replace(row, time_s=5e-324), "l2") is None
+    assert point_of(replace(row, flops=2.0), "l2") == Point("w2", 2.0, 2.0)
 
 
 def test_a_point_stands_in_the_cell_that_a_click_looks_for() -> None:

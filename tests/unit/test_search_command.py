@@ -177,6 +177,8 @@ def test_interrupted_it_shows_what_is_known_and_how_to_go_on(env: dict[str, str]
     assert known
     assert "stopped by interrupted; --resume goes on" in out
     assert f"{len(known)} paired measurement" in out
+    changed = any(cell.accepted for line in lines if isinstance(line, Measured) for cell in line.cells)
+    assert ("stopped before the closing check" in out) == changed
 
 
 def test_a_journal_of_another_search_is_refused(env: dict[str, str], home: Path, killed: object) -> None:

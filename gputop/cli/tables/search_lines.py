@@ -144,7 +144,7 @@ def found_lines(progress: Progress, checks: Sequence[Closing], now: Now, termina
     lines = [terminal.paint("the table", "strong"), *table(FOUND, rows, terminal.width)]
     for line in progress.returned:
         lines.append(terminal.paint(f"  convicted: {line.kernel} at {line.site} is {line.why}", "bad"))
-    return lines + list(_whole(checks))
+    return lines + list(_whole(checks, progress))
 
 
 def diff_lines(
@@ -221,9 +221,10 @@ def _claim(claim: Claim | None) -> tuple[str, str, str]:
     return units.ratio(claim.claimed), closing, claim.standing
 
 
-def _whole(checks: Sequence[Closing]) -> Iterator[str]:
+def _whole(checks: Sequence[Closing], progress: Progress) -> Iterator[str]:
     if not checks:
-        yield "nothing was changed: there is nothing to check"
+        changed = "stopped before the closing check, which --resume makes"
+        yield changed if progress.changed else "nothing was changed: there is nothing to check"
         return
     last = checks[-1]
     if last.whole is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import hypot
+from math import hypot, inf
 from typing import ClassVar, Literal
 
 from rich.style import Style
@@ -48,11 +48,12 @@ def points_of(lane: PlanResult | None, level: Level) -> tuple[Point, ...]:
 
 
 def point_of(row: Row, level: Level) -> Point | None:
-    """Return FLOP/byte and FLOP/s of a row; None if its work, bytes or time is unknown."""
+    """Return FLOP/byte and FLOP/s of a row; None if its work, bytes or time is unknown or beyond numbers."""
     moved = row.dram_bytes if level == "dram" else row.l2_bytes
     if not row.flops or not moved or not row.time_s:
         return None
-    return Point(row.phase, row.flops / moved, row.flops / row.time_s)
+    intensity, rate = row.flops / moved, row.flops / row.time_s
+    return Point(row.phase, intensity, rate) if 0 < intensity < inf and 0 < rate < inf else None
 
 
 def bandwidths(ceilings: Ceilings | None) -> dict[Level, Roof]:
