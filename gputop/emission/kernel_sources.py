@@ -17,7 +17,7 @@ _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _COMMENT = re.compile(r"//.*")
 _C_LINKAGE = re.compile(r'extern\s+"C"\s+(?=__global__)')
 _FUNCTION = r"\b{name}\s*\((?P<parameters>[^()]*)\)"
-_STRUCT = re.compile(r"(?:const\s+)?(?:__grid_constant__\s+)?(?:const\s+)?(\w+)\s+\w+")
+_STRUCT = re.compile(r"(?:const\s+)?(?:__grid_constant__\s+)?(?:const\s+)?((\w+)(?:<\w+>)?)\s+\w+")
 
 
 @dataclass
@@ -60,7 +60,9 @@ class KernelSources:
         self._include(name, name, self.sources.folders[0])
 
     def parameter(self, name: str, entry: str) -> str:
-        """The struct that an entry of an added source takes: `GemmArgs`; qualified if it is the source's own.
+        """The struct that an entry of an added source takes: `GemmArgs`, `TmaGemmArgs<float>`.
+
+        It is qualified if it is the source's own.
 
         Empty if a macro makes the entry. UsageError when the source has no such entry, or one that takes
         anything else.
@@ -73,7 +75,7 @@ class KernelSources:
         struct = _STRUCT.fullmatch(kernels[0]["parameters"].strip()) if kernels else None
         if struct is None:
             raise UsageError(f"{name} has no kernel {entry!r} that takes one struct by value.")
-        own = re.search(rf"\bstruct\s+(?:\w+\([^()]*\)\s*)?{struct[1]}\b", body)
+        own = re.search(rf"\bstruct\s+(?:\w+\([^()]*\)\s*)?{struct[2]}\b", body)
         return f"{namespace(name)}::{struct[1]}" if own else struct[1]
 
     def text(self) -> str:

@@ -1,4 +1,4 @@
-// Rung 29: TF32 products of many rows, in tiles of 128 x 192 by persistent blocks.
+// Rung 37: TF32 products of many rows, in tiles of 128 x 192 by persistent blocks.
 // Against 22_tma: four changes, since with many rows the tensor cores are what products wait for.
 //   - Tiles of 128 x 192. With 4096 rows every product of the model then has as many tiles as 132 SMs work off in whole
 //     turns (97 %). There 64 rows by 16 to 112 columns, for tiles enough at 128 rows.

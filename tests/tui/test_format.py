@@ -82,10 +82,12 @@ def test_a_name_is_cut_in_its_middle(name: str, width: int) -> None:
 
 
 def test_kernels_can_be_told_apart_where_their_names_are_cut() -> None:
-    """In the narrowest column that a screen of 80 cells gives them, and in any wider one."""
-    names = list(Registry.load().kernels)
-    for width in range(16, 30):
-        assert len({middle_cut(name, width) for name in names}) == len(names), width
+    """In the narrowest column that a screen of 80 cells has, and in any wider one. A plan has one math."""
+    kernels = Registry.load().kernels.values()
+    for math in {math for kernel in kernels for math in kernel.maths}:
+        names = [kernel.name for kernel in kernels if math in kernel.maths or not kernel.maths]
+        for width in range(16, 30):
+            assert len({middle_cut(name, width) for name in names}) == len(names), (math, width)
 
 
 @given(times, times)

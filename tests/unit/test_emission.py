@@ -60,7 +60,7 @@ def test_a_plan_that_stores_bf16_is_refused() -> None:
 # ---- Launches: the program passes what the backend packs.
 
 _STATEMENT = re.compile(
-    r"(?:launch\((?P<kernel>\w+::\w+), Shape\{(?P<shape>\{[^{}]*\}, \{[^{}]*\}[^{}]*)\}, [\w:]*\{"
+    r"(?:launch\((?P<kernel>\w+::\w+), Shape\{(?P<shape>\{[^{}]*\}, \{[^{}]*\}[^{}]*)\}, [\w:<>]*\{"
     r"|(?P<library>cublas\w*)\(GemmArgs\{)(?P<args>.*?)\}\);"
 )
 _LOOP = re.compile(r"for \(int layer = (\d+); layer < (\d+); \+\+layer\) \{(.*?)\n    \}", re.DOTALL)

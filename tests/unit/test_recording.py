@@ -513,11 +513,15 @@ def test_the_wheel_takes_recordings_along() -> None:
     assert config.include_path(f"gputop/{inside.as_posix()}", is_package=True)
 
 
-def test_every_shipped_recording_is_whole_and_right() -> None:
+STOPPED = ("h200-paced",)
+"""Shipped as far as it came: the device was given back before its ladder."""
+
+
+def test_every_shipped_recording_is_whole_and_right_or_known_to_be_stopped() -> None:
     for name, path in recording.shipped().items():
         kept = recording.read(path)
-        assert kept.whole, name
-        assert kept.ladder is not None, name
+        assert kept.whole == (name not in STOPPED), name
+        assert (kept.ladder is not None) == kept.whole, name
         lanes = [lane for window in kept.windows for lane in window.lanes]
         assert lanes, name
         gates = (*kept.gates.values(), *(lane.gate for lane in lanes))
