@@ -51,8 +51,9 @@ struct Shared {
     Mbarrier q_full, k_full[BOXES], v_full[BOXES];
 };
 
-using Scores = float[KEY_FRAGMENTS][4];
-using Output = float[COLUMN_FRAGMENTS][4];
+// Sizes are qualified, since nvcc writes them as they stand here wherever a function takes such an array.
+using Scores = float[flash_tma::KEY_FRAGMENTS][4];
+using Output = float[flash_tma::COLUMN_FRAGMENTS][4];
 
 // Products: Element; Queries, what a warp holds of its queries; load(queries, q), scores(score, queries, k, first key)
 // of one warp's keys, add_values(out, exponentials, v, first key).
