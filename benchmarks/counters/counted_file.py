@@ -22,6 +22,8 @@ class CountedFile(msgspec.Struct, frozen=True):
     seconds: float
     """What ncu took."""
     counted: tuple[Counted, ...]
+    origin: str = ""
+    """How the file came to be, if the command did not write it."""
 
 
 _decoder = msgspec.json.Decoder(CountedFile)

@@ -43,7 +43,8 @@ def counters_page(kept: CountedFile, recordings: Mapping[str, Recording]) -> str
         markdown_row(["---"] * len(HEAD)),
         *(markdown_row(_cells(one)) for one in found),
         "",
-        "Written by `make results` from docs/counters.json, which `python -m benchmarks.counters` writes.",
+        "Written by `make results` from docs/counters.json, which `python -m benchmarks.counters` writes."
+        + (f" {kept.origin}" if kept.origin else ""),
     ]
     return "\n".join(lines) + "\n"
 
