@@ -146,6 +146,15 @@ async def test_the_rungs_of_a_recordings_ladder_have_their_times_before_any_is_c
         assert "2.00×" in row_of(shown, "cpu-threads")
 
 
+async def test_without_a_ladder_the_rungs_have_the_times_of_their_windows(file: Path, tmp_path: Path) -> None:
+    app = app_on(Options("replay", parse_workload("tiny"), device=str(file)), tmp_path)
+    async with app.run_test(size=(140, 45)) as pilot:
+        await until(pilot, lambda: len(app.state.recorded) == 3, "its windows")
+        shown = await until_shown(pilot, "528 ms")
+        assert "528 ms" in row_of(shown, "cpu-loops")
+        assert not app.state.ladder
+
+
 def row_of(shown: str, rung: str) -> str:
     """The ladder's line of a rung."""
     return next(line for line in shown.splitlines()[4:] if rung in line)

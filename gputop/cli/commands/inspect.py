@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 from gputop.cli.command import Command
 from gputop.cli.exit_code import exit_code_of
-from gputop.cli.options import add_measuring_options, add_plan_options, kernels_dir_of, with_changes
+from gputop.cli.options import (
+    add_measuring_options,
+    add_plan_options,
+    add_replay_option,
+    kernels_dir_of,
+    with_changes,
+)
 from gputop.util.errors import UsageError, unknown_name
 
 if TYPE_CHECKING:
@@ -30,11 +36,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="which phase of the plan (default: the one with the largest excess over its floor)",
     )  # fmt: skip
     parser.add_argument(
-        "--replay",
-        metavar="FILE|NAME",
-        help="look it up in a recording instead of measuring: h200, or a file",
-    )
-    parser.add_argument(
         "--arch", metavar="sm_NN",
         help=f"compile kernels for that architecture (default: the device's; without a GPU {DEFAULT_ARCH})",
     )  # fmt: skip
@@ -43,6 +44,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="count each kernel and shape with Nsight Compute (ncu), and show that beside what is declared",
     )  # fmt: skip
     add_plan_options(parser, rung=False)
+    add_replay_option(parser)
     add_measuring_options(parser, windows=False)
     parser.add_argument_group("output").add_argument(
         "--json", metavar="FILE|-", help="write JSON to FILE, or to stdout in the text's place"
@@ -73,7 +75,7 @@ def _inspect_kernel(kernel: Kernel, resolver: Resolver, options: argparse.Namesp
     from gputop.cli.terminal import Terminal, print_data
     from gputop.results import export
 
-    if options.site or options.replay or options.counters:
+    if options.site or options.backend == "replay" or options.counters:
         raise UsageError("--site, --replay and --counters belong to a plan: name a rung, or leave them out.")
     code = _reader(resolver, options.arch or DEFAULT_ARCH).of_kernel(kernel)
     if output.shows_table:
@@ -110,8 +112,6 @@ def _inspect_plan(resolver: Resolver, options: argparse.Namespace, output: Outpu
 
 def _recording(options: argparse.Namespace) -> str | None:
     """Return the recording that is asked for, or None where the plan is to be measured."""
-    if options.replay is not None:
-        return str(options.replay)
     return options.device if options.backend == "replay" else None
 
 

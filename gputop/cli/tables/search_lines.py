@@ -223,8 +223,8 @@ def _claim(claim: Claim | None) -> tuple[str, str, str]:
 
 def _whole(checks: Sequence[Closing], progress: Progress) -> Iterator[str]:
     if not checks:
-        changed = "stopped before the closing check, which --resume makes"
-        yield changed if progress.changed else "nothing was changed: there is nothing to check"
+        to_come = "stopped before the closing check, which --resume makes"
+        yield to_come if progress.changed else "nothing was changed: there is nothing to check"
         return
     last = checks[-1]
     if last.whole is None:

@@ -95,7 +95,7 @@ def refused_rungs(state: State) -> tuple[RungView, ...]:
 
 
 def sequence_s(state: State, word: str) -> float | None:
-    """Return the time of one sequence of a plan, by its last window or by the recorded ladder."""
+    """Return the time of one sequence of a plan: by its last window, else as it was recorded."""
     device_s, batch = _device_time(state, word)
     return None if device_s is None else device_s / (batch or 1)
 
@@ -104,12 +104,17 @@ def _device_time(state: State, word: str) -> tuple[float | None, int | None]:
     seen, entry = state.seen.get(word), state.ladder.get(word)
     if seen is not None and seen.device_s is not None:
         return seen.device_s, seen.batch
-    return (entry.device_s, entry.batch) if entry is not None else (None, None)
+    if entry is not None:
+        return entry.device_s, entry.batch
+    # A recording that was stopped has windows, and no ladder.
+    lanes = (lane for window in state.recorded for lane in window.lanes)
+    lane = next((lane for lane in lanes if lane.plan == word and lane.device_s is not None), None)
+    return (lane.device_s, lane.batch) if lane is not None else (None, None)
 
 
 def _scale(state: State) -> tuple[float, float] | None:
     """Return the ends of the bars' scale: half the fastest sequence, and the slowest."""
-    words = {*state.seen, *state.ladder}
+    words = {*state.seen, *state.ladder, *(rung.id for rung in state.rungs)}
     times = [time_s for word in words if (time_s := sequence_s(state, word))]
     return (min(times) / 2, max(times)) if times else None
 
